@@ -1,0 +1,27 @@
+"""Errors a user can act on. The command line prints them as one line; everything else is a bug and shows a traceback."""
+
+from __future__ import annotations
+
+
+class HsdkitError(Exception):
+    """Base of every error whose message is written for the user: what failed, where, and what to do."""
+
+
+class ConfigError(HsdkitError):
+    """An option or value that does not exist, or a combination that cannot work."""
+
+
+class DocumentError(HsdkitError):
+    """A file or page that cannot be read. The message names the file, the page where known, and the cause."""
+
+
+class PluginError(HsdkitError):
+    """A component that is missing, broken, or whose requirements are not installed."""
+
+
+class DrafterError(HsdkitError):
+    """A drafter that could not draft a page; the page is then decoded without a draft."""
+
+
+class TargetError(HsdkitError):
+    """A checkpoint that cannot be loaded, or an input it cannot take."""

@@ -1,0 +1,26 @@
+"""What a plugin can provide, and the events it can observe. Implement any of these with `@hsdkit.hookimpl`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from hsdkit.components import Component
+    from hsdkit.results import PageResult
+
+PROJECT = "hsdkit"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def hsdkit_components() -> Iterable[Component]:  # type: ignore[empty-body]
+    """The components this plugin brings. Must be cheap: nothing heavy may be imported to answer."""
+
+
+@hookspec
+def hsdkit_page_finished(source: str, result: PageResult) -> None:
+    """Called after each page, failed or not, in page order."""

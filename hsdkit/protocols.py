@@ -1,0 +1,145 @@
+"""What plugins implement: Drafter, Target, Engine, Verifier, and the values that pass between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from hsdkit.regions import Draft, Label, Region
+from hsdkit.results import FinishReason, SequenceResult, StageResult, StageTimes
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from hsdkit.documents import Page
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeSettings:
+    """How to decode; the defaults are exact and adaptive.
+
+    tau: acceptance threshold on probabilities (paper, eq. of the greedy walk); 1 accepts only the argmax.
+    matching: `aligned` (ours) or `paper` (exact window).
+    n: reference window of `paper` matching, longest n-gram of the back-off of `aligned`.
+    max_packed: most tokens a step may verify, the root included; "auto" spends as many as measured cost justifies.
+    max_new_tokens: limit for one sequence.
+    self_lookup: also draft from the text already produced (prompt look-up).
+    """
+
+    tau: float = 1.0
+    matching: str = "aligned"
+    n: int = 3
+    max_packed: int | str = "auto"
+    max_new_tokens: int = 4096
+    self_lookup: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeRequest:
+    """One sequence to decode: an image, the prompt text, and drafts already rendered in the target's output syntax,
+    in reading order (one string a region). No drafts: plain decoding (or look-up in its own output)."""
+
+    image: Image
+    prompt: str
+    drafts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What an engine returns for a batch of requests: results in request order, the times of the whole batch, and the
+    number of forward passes after the prefill (a batched pass counts once)."""
+
+    sequences: tuple[SequenceResult, ...]
+    times: StageTimes
+    forwards: int
+
+
+#: Called after each step with (request index, text newly produced).
+OnText = Callable[[int, str], None]
+
+
+@runtime_checkable
+class Drafter(Protocol):
+    """Turns a page into a draft. Raises `DrafterError` when it cannot; the page is then decoded without one.
+
+    A drafter may also have `expected_seconds(page) -> float`, what it expects to take for this page, so that the
+    pipeline can skip it where drafting would cost more than it saves.
+    """
+
+    name: str
+
+    def draft(self, page: Page) -> Draft: ...
+
+
+class Target(Protocol):
+    """Adapter around one family of vision-language models: prompts, inputs, draft rendering, output clean-up.
+
+    `model` is the loaded `transformers` model (lazy), `tokenizer` its tokenizer. `dpi` is the resolution PDF pages should
+    be rendered at for this model unless the user says otherwise.
+    """
+
+    name: str
+    dpi: int
+
+    @property
+    def model(self) -> Any: ...
+
+    @property
+    def tokenizer(self) -> Any: ...
+
+    @property
+    def eos_ids(self) -> frozenset[int]: ...
+
+    def prompt(self, label: Label | None) -> str:
+        """The instruction for a region of that label, or for the page (`None`)."""
+        ...
+
+    def inputs(self, requests: Sequence[DecodeRequest]) -> dict[str, Any]:
+        """Model inputs as tensors, RIGHT padded: `input_ids` (B, P) int64, `attention_mask` (B, P) int64, and what the
+        vision tower takes (`pixel_values`, `image_grid_thw`, `mm_token_type_ids`, ...)."""
+        ...
+
+    def logits_processors(self) -> list[Any]:
+        """`transformers` logits processors of the model's own generation settings (repetition penalty, ...)."""
+        ...
+
+    def render(self, region: Region) -> str:
+        """The region's draft as this model itself would write it (headings, list marks, table dialect, delimiters)."""
+        ...
+
+    def clean(self, text: str) -> str:
+        """The raw output as plain Markdown."""
+        ...
+
+
+class Engine(Protocol):
+    """Decodes requests on a model."""
+
+    def decode(
+        self, requests: Sequence[DecodeRequest], settings: DecodeSettings, on_text: OnText | None = None
+    ) -> Decoded: ...
+
+    def expected_seconds(self, tokens: int) -> float:
+        """What plain decoding of that many tokens would take here (measured cost of a width-1 step)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a verifier decided for one page."""
+
+    text: str
+    finish_reason: FinishReason
+    stages: tuple[StageResult, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Verifier(Protocol):
+    """A decoding strategy. `uses_draft` false: no drafter is run for it. `settings` are its decoding settings."""
+
+    name: str
+    uses_draft: bool
+    settings: DecodeSettings
+
+    def verify(self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None) -> Verdict: ...

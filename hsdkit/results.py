@@ -1,0 +1,145 @@
+"""What decoding a page and a document yields: text, tokens, step records, times, finish reasons; Markdown and JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hsdkit.regions import Draft
+
+#: `eos`: the model ended; `length`: `max_new_tokens`; `loop`: the repetition guard stopped it; `error`: nothing decoded.
+FinishReason = Literal["eos", "length", "loop", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One verification step of one sequence.
+
+    `nodes` draft tokens were verified (the root not counted), the first `accepted` of the walk were kept, and the model's
+    own token was appended unless the sequence ended inside the draft (`bonus`). `source` names the matcher source of the
+    accepted path ("" when nothing was accepted). `seconds` is the step's wall time; rows of one batch share it.
+    """
+
+    nodes: int
+    accepted: int
+    bonus: bool
+    source: str
+    seconds: float
+
+    @property
+    def emitted(self) -> int:
+        return self.accepted + self.bonus
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceResult:
+    """One decoded sequence (a page or a region crop).
+
+    `tokens` are the emitted ids, a final end token included; the first comes from the prefill, the rest from `steps`.
+    `pieces` is the text of each token; joined they are `text`.
+    """
+
+    tokens: tuple[int, ...]
+    text: str
+    finish_reason: FinishReason
+    steps: tuple[Step, ...] = ()
+    pieces: tuple[str, ...] = ()
+    prompt_tokens: int = 0
+
+    @property
+    def aal(self) -> float:
+        """Average accepted length: draft tokens accepted per verification step, the bonus token not counted."""
+        return sum(s.accepted for s in self.steps) / len(self.steps) if self.steps else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StageTimes:
+    """Wall seconds: image preprocessing and vision tower; the rest of the prompt; all verification steps.
+
+    `host` is the part of `decode` spent outside the model: matching, trees, masks, walk, bookkeeping.
+    """
+
+    encode: float = 0.0
+    prefill: float = 0.0
+    decode: float = 0.0
+    host: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.encode + self.prefill + self.decode
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """One stage: `regions` (Stage 1, a sequence a region crop, `region_index` into the draft's regions) or `page`."""
+
+    name: Literal["regions", "page"]
+    sequences: tuple[SequenceResult, ...]
+    times: StageTimes = StageTimes()
+    forwards: int = 0
+    region_index: tuple[int, ...] = ()
+
+    @property
+    def steps(self) -> int:
+        return sum(len(s.steps) for s in self.sequences)
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(s.tokens) for s in self.sequences)
+
+    @property
+    def accepted(self) -> int:
+        return sum(step.accepted for s in self.sequences for step in s.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class PageResult:
+    """One page. `number` counts from 1 in the source file. `error` is set when the page failed; `text` is the raw model
+    output, `markdown` the target's clean-up of it. `tau` is the threshold that made it (1: exact)."""
+
+    number: int
+    markdown: str = ""
+    text: str = ""
+    finish_reason: FinishReason = "error"
+    verifier: str = ""
+    tau: float = 1.0
+    width: int = 0
+    height: int = 0
+    draft: Draft = Draft()
+    stages: tuple[StageResult, ...] = ()
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    error: str | None = None
+
+    @property
+    def steps(self) -> int:
+        return sum(s.steps for s in self.stages)
+
+    @property
+    def page_tokens(self) -> int:
+        """Tokens of the page output itself (Stage 1's tokens are a means, not the product)."""
+        final = [s for s in self.stages if s.name == "page"] or list(self.stages)
+        return final[-1].tokens if final else 0
+
+    @property
+    def aal(self) -> float:
+        return sum(s.accepted for s in self.stages) / self.steps if self.steps else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentResult:
+    """All pages of one file, in order. `settings` is the composed configuration, `versions` what made it."""
+
+    source: str
+    pages: tuple[PageResult, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    error: str | None = None
+
+    @property
+    def markdown(self) -> str:
+        return "\n\n".join(p.markdown.strip() for p in self.pages if p.markdown.strip()) + "\n"
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None and all(p.error is None for p in self.pages)
