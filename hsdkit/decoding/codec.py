@@ -1,0 +1,166 @@
+"""Text to ids and back, byte exact, over a `transformers` fast tokenizer.
+
+`decode` of a tokenizer is made for whole texts: it guesses at spaces and replaces half characters. The decoding loop
+needs the opposite, the exact bytes of one token, so that drafts and output can be compared at any position.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from hsdkit.errors import TargetError
+
+
+class TokenizerCodec:
+    """`Codec` over a fast tokenizer: byte-level BPE, or SentencePiece style with byte fallback and `▁` for a space.
+
+    The bytes of `encode(text)`, joined, are the UTF-8 of the text as the tokenizer normalises it (for most models: of
+    the text). Text that spells a special token is encoded as ordinary text, so a draft can never hold an end token. A
+    SentencePiece tokenizer that puts a space before a text does not do so here: drafts are continued, not begun.
+
+    Raises `TargetError` for a tokenizer whose tokens have no exact bytes (WordPiece and the like).
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            raise TargetError(
+                f"{type(tokenizer).__name__} is not a fast tokenizer; hsdkit needs one with tokenizer.json"
+            )
+        self._backend = backend
+        self._byte_level = _is_byte_level(backend)
+        if not self._byte_level:
+            self._backend = _without_prefix_space(backend)
+        added = backend.get_added_tokens_decoder()
+        special = {token for token, entry in added.items() if entry.special} | set(tokenizer.all_special_ids)
+        self._bytes: dict[int, bytes] = {
+            token: b"" if token in special else entry.content.encode() for token, entry in added.items()
+        }
+        self._bytes.update((token, b"") for token in special)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the text, with no special tokens."""
+        backend = self._backend
+        # The backend is shared with the target's own calls, and `transformers` sets these on it per call.
+        if not backend.encode_special_tokens:
+            backend.encode_special_tokens = True
+        if backend.truncation is not None:
+            backend.no_truncation()
+        if backend.padding is not None:
+            backend.no_padding()
+        ids: list[int] = backend.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids
+        return ids
+
+    def token_bytes(self, token: int) -> bytes:
+        """The exact bytes of a token; nothing for special tokens and for ids that the tokenizer does not know."""
+        data = self._bytes.get(token)
+        if data is None:
+            piece = self._backend.id_to_token(token) if token >= 0 else None
+            data = b"" if piece is None else _byte_level_bytes(piece) if self._byte_level else _spm_bytes(piece)
+            self._bytes[token] = data
+        return data
+
+    def text(self, tokens: Iterable[int]) -> str:
+        """The text of the tokens; bytes that are no UTF-8 become U+FFFD."""
+        return b"".join(map(self.token_bytes, tokens)).decode("utf-8", "replace")
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """The text each token adds, one string a token; joined they are `text(tokens)`. A character that several tokens
+        share belongs to the last of them."""
+        stream = TextStream(self)
+        pieces = [stream.push((token,)) for token in tokens]
+        if pieces:
+            pieces[-1] += stream.flush()
+        return pieces
+
+
+class TextStream:
+    """Text of tokens as they arrive, whole characters only. `flush` gives what an unfinished character left behind."""
+
+    def __init__(self, codec: TokenizerCodec) -> None:
+        self._token_bytes = codec.token_bytes
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, tokens: Iterable[int]) -> str:
+        return self._decoder.decode(b"".join(map(self._token_bytes, tokens)))
+
+    def flush(self) -> str:
+        text = self._decoder.decode(b"", True)
+        self._decoder.reset()
+        return text
+
+
+def _is_byte_level(backend: Any) -> bool:
+    """Which family: read off the decoder, which is what undoes the encoding."""
+    kinds = _kinds(json.loads(backend.decoder.__getstate__())) if backend.decoder is not None else set()
+    if "ByteLevel" in kinds:
+        return True
+    if kinds & {"ByteFallback", "Metaspace", "Replace"}:
+        return False
+    raise TargetError(
+        f"tokenizer decoder {sorted(kinds) or 'missing'}: hsdkit needs tokens with exact bytes, "
+        "as byte-level BPE and SentencePiece have"
+    )
+
+
+def _kinds(node: Any) -> set[str]:
+    """Every `type` in a serialised tokenizer part."""
+    if isinstance(node, dict):
+        found = {node["type"]} if isinstance(node.get("type"), str) else set()
+        return found.union(*map(_kinds, node.values()))
+    if isinstance(node, list):
+        return set().union(*map(_kinds, node))
+    return set()
+
+
+def _without_prefix_space(backend: Any) -> Any:
+    """A copy of a SentencePiece-style tokenizer that adds no space at the start of a text."""
+    from tokenizers import Tokenizer
+
+    state = json.loads(backend.to_str())
+    for part in ("normalizer", "pre_tokenizer"):
+        state[part] = _drop_prefix(state[part])
+    return Tokenizer.from_str(json.dumps(state))
+
+
+def _drop_prefix(node: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    if node["type"] == "Prepend":
+        return None
+    if node["type"] == "Metaspace":
+        return node | {"prepend_scheme": "never"}
+    for children in ("normalizers", "pretokenizers"):
+        if children in node:
+            kept = [child for child in map(_drop_prefix, node[children]) if child is not None]
+            return node | {children: kept}
+    return node
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """GPT-2's printable stand-ins for bytes: printable Latin-1 stands for itself, the rest moves to U+0100 and on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in set(printable)]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
+
+
+_BYTE_OF = _byte_alphabet()
+
+
+def _byte_level_bytes(piece: str) -> bytes:
+    try:
+        return bytes(map(_BYTE_OF.__getitem__, piece))
+    except KeyError:  # a token added to the vocabulary as plain text
+        return piece.encode()
+
+
+def _spm_bytes(piece: str) -> bytes:
+    if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
+        try:
+            return bytes((int(piece[3:5], 16),))
+        except ValueError:
+            pass
+    return piece.replace("▁", " ").encode()

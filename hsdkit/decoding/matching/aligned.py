@@ -1,0 +1,292 @@
+"""`aligned` matching, the default: a byte pointer into the draft being read, re-aligned after every step.
+
+Where exact windows wait for n clean tokens after each mistake of the draft, this goes on at once: the output is aligned
+with the draft byte by byte, and the draft is tokenised again from the start of the current word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hsdkit.decoding.matching import belief as alignment
+from hsdkit.decoding.matching.belief import Belief
+from hsdkit.decoding.matching.cursor import Cursor, open_cursor
+from hsdkit.decoding.matching.drafttext import DraftText
+from hsdkit.decoding.matching.ngrams import NGrams
+from hsdkit.decoding.matching.rates import Calibration, Rate
+from hsdkit.decoding.protocol import Candidate, Codec
+
+#: Most places of the draft proposed at once, and the least probability of one worth tokenising.
+PLACES, UNLIKELY = 4, 0.03
+#: Tokens of an alternative; further ones would not survive.
+ALTERNATIVE = 16
+#: Region heads offered at a line's start, and their tokens.
+HEADS, HEAD = 8, 8
+#: Bytes of output that must agree with the draft for the pointer to be trusted; the tails looked up when it is not.
+TRUSTED, TAILS = 6, (16, 10, 6)
+#: Longest beginning of a line that is compared with the heads of unread regions.
+LINE = 48
+
+
+@dataclass(slots=True)
+class _Guess:
+    """A candidate on offer: the tokens, what they came from, and the cursor if they are read from the draft."""
+
+    candidate: Candidate
+    stated: float
+    key: str
+    cursor: Cursor | None = None
+    cost: float = 0.0
+
+
+@dataclass(slots=True)
+class _Rates:
+    """What this sequence has taught: how long the draft holds (`draft`), how good each kind of guess is."""
+
+    draft: Rate = field(default_factory=lambda: Rate(0.93, 12.0, 300.0))
+    follow: dict[str, Rate] = field(default_factory=dict)
+    first: dict[str, Calibration] = field(default_factory=dict)
+
+    def first_of(self, key: str) -> Calibration:
+        return self.first.setdefault(key, Calibration(0.8, 6.0))
+
+    def rest_of(self, key: str) -> Rate:
+        return self.follow.setdefault(key, Rate(0.75, 6.0))
+
+
+class AlignedMatcher:
+    """`Matcher` over the drafts of one sequence.
+
+    State: a *belief* (positions in the draft with costs). After a step that followed a candidate the belief is where
+    that candidate led, and its tokens go on without any work; after a departure the belief is moved along the output's
+    bytes, and lost pointers are looked for in the whole draft.
+    """
+
+    def __init__(self, drafts: Sequence[str], codec: Codec, n: int = 3, self_lookup: bool = True) -> None:
+        self._codec = codec
+        self._draft = DraftText(drafts, codec)
+        self._index: NGrams | None = None
+        self._n = n
+        self._self = NGrams(n) if self_lookup else None
+        self._tokens: list[int] = []
+        self._out = bytearray()
+        self._belief: Belief = {0: 0.0}
+        self._following: Cursor | None = None
+        self._read = bytearray(len(self._draft.region_starts))
+        self._guesses: list[_Guess] = []
+        self._rates = _Rates()
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+
+    def update(self, tokens: Sequence[int], accepted: int, source: str) -> None:
+        if not tokens:
+            return
+        data = [self._codec.token_bytes(token) for token in tokens]
+        self._tokens.extend(tokens)
+        self._out += b"".join(data)
+        if self._self is not None:
+            self._self.extend([token for token, piece in zip(tokens, data, strict=True) if piece])
+        followed, matched = self._score(tokens)
+        self._guesses = []
+        if not self._draft.tokens:
+            return
+        if followed is not None and matched:
+            cursor = self._moved(followed, tokens, matched)
+            if matched == len(tokens):
+                self._following = cursor
+                self._belief = {cursor.position: 0.0}
+                return
+            self._belief = {cursor.position: 0.0}
+        self._following = None
+        self._realign(b"".join(data[matched:]))
+
+    def _score(self, tokens: Sequence[int]) -> tuple[Cursor | None, int]:
+        """Learns from all candidates on offer what the target made of them, walked or not. Returns the cursor of the
+        one that led furthest along the tokens, and how far."""
+        best: Cursor | None = None
+        most = 0
+        rates = self._rates
+        for guess in self._guesses:
+            offered = guess.candidate.tokens
+            matched = _common(offered, tokens)
+            missed = matched < min(len(offered), len(tokens))
+            if guess.key == "draft":
+                rates.draft.observe(matched, matched + missed)
+            else:
+                rates.first_of(guess.key).observe(guess.stated, matched > 0)
+                if matched > 0 and len(tokens) > 1 and len(offered) > 1:
+                    rates.rest_of(guess.key).observe(matched - 1, matched - 1 + missed)
+            if guess.cursor is not None and matched > most:
+                best, most = guess.cursor, matched
+        return best, most
+
+    def _moved(self, cursor: Cursor, tokens: Sequence[int], count: int) -> Cursor:
+        """The cursor after `count` of its tokens."""
+        draft, seam = self._draft, cursor.seam
+        if count <= len(seam):
+            position = cursor.position + sum(len(self._codec.token_bytes(t)) for t in seam[:count])
+            return Cursor(position, seam[count:], cursor.token, cursor.agrees)
+        token = cursor.token + count - len(seam)
+        self._mark_read(cursor.position, draft.starts[token])
+        return Cursor(draft.starts[token], [], token)
+
+    def _mark_read(self, begin: int, end: int) -> None:
+        draft = self._draft
+        for region in range(draft.region_of(begin), draft.region_of(end) + 1):
+            start, stop = draft.region_starts[region], draft.region_ends[region]
+            if end - start >= min(TRUSTED, stop - start):
+                self._read[region] = 1
+
+    def _realign(self, data: bytes) -> None:
+        """Moves the belief along bytes that no candidate foretold, and looks elsewhere if that goes badly."""
+        draft = self._draft
+        self._belief = alignment.advance(self._belief, draft.text, data[-32:])
+        best = min(self._belief, key=self._belief.__getitem__)
+        if self._agreement(best) >= TRUSTED:
+            return
+        for place, cost in self._elsewhere(best):
+            self._belief[place] = min(cost, self._belief.get(place, cost))
+        self._belief = alignment.prune(self._belief)
+
+    def _agreement(self, position: int) -> int:
+        """Bytes before a position that are also the last of the output (counted up to TRUSTED)."""
+        text, out, length = self._draft.text, self._out, 0
+        while (
+            length < TRUSTED
+            and length < position
+            and length < len(out)
+            and text[position - length - 1] == out[-length - 1]
+        ):
+            length += 1
+        return length
+
+    def _elsewhere(self, near: int) -> list[tuple[int, float]]:
+        """Other places the output may have come from, with costs: regions not read yet that begin like this line, and
+        where the last bytes of the output occur."""
+        draft, out = self._draft, self._out
+        low = min(self._belief.values())
+        found: list[tuple[int, float]] = []
+        line = bytes(out[out.rfind(b"\n") + 1 :][: LINE + 1])
+        if 0 < len(line) <= LINE:
+            for region in self._unread(near, HEADS * 8):
+                if draft.text.startswith(line, draft.region_starts[region]):
+                    found.append((draft.region_starts[region] + len(line), low + 1.0 + len(found)))
+        for length in TAILS:
+            if len(out) < length:
+                continue
+            tail = bytes(out[-length:])
+            place = draft.text.find(tail, max(0, near - length))
+            if place < 0:
+                place = draft.text.find(tail)
+            if place >= 0:
+                found.append((place + length, low + (0.0 if length > TRUSTED else 2.0)))
+                break
+        return found
+
+    def _unread(self, position: int, most: int) -> list[int]:
+        """Regions not read yet: those after a position first, then those before it."""
+        read, here = self._read, self._draft.region_of(position)
+        order = [*range(here, min(len(read), here + most)), *range(max(0, here - most), here)]
+        return [region for region in order if not read[region]][:most]
+
+    # -- proposing ----------------------------------------------------------------------------------------------------
+
+    def propose(self, limit: int) -> list[Candidate]:
+        self._guesses = []
+        if limit > 0:
+            if self._following is not None and self._stream(self._following, 1):
+                self._follow(limit)
+            else:
+                self._search(limit)
+        return [guess.candidate for guess in self._guesses]
+
+    def _follow(self, limit: int) -> None:
+        assert self._following is not None
+        rate = self._rates.draft.value
+        tokens = self._stream(self._following, limit)
+        self._guesses.append(_Guess(Candidate(tokens, "draft", rate, rate), rate, "draft", self._following))
+
+    def _search(self, limit: int) -> None:
+        self._offer_places(limit)
+        if self._at_line_start():
+            self._offer_heads(limit)
+        if sum(guess.candidate.first for guess in self._guesses) < 0.8:
+            self._offer_draft_ngrams(limit)
+            self._offer_own_text(limit)
+        self._guesses.sort(key=lambda guess: -guess.candidate.first)
+
+    def _offer(
+        self, tokens: list[int], source: str, key: str, stated: float, rest: float, cursor: Cursor | None = None
+    ) -> None:
+        """Adds a guess, or adds its probability to one that begins with the same token: one of the two is true."""
+        if not tokens:
+            return
+        first = self._rates.first_of(key).apply(stated)
+        for other in self._guesses:
+            if other.candidate.tokens[0] == tokens[0]:
+                other.candidate.first = min(0.99, other.candidate.first + first * (1.0 - other.candidate.first))
+                if other.candidate.tokens[: len(tokens)] == tokens:
+                    return
+        self._guesses.append(_Guess(Candidate(tokens, source, first, rest), stated, key, cursor))
+
+    def _offer_places(self, limit: int) -> None:
+        if not self._draft.tokens:
+            return
+        draft_rate = self._rates.draft.value
+        for rank, (position, weight) in enumerate(alignment.ranked(self._belief)[:PLACES]):
+            if rank and weight < UNLIKELY:
+                break
+            cursor = open_cursor(self._draft, position, self._tokens, self._codec)
+            tokens = self._stream(cursor, limit if rank == 0 else min(limit, ALTERNATIVE))
+            key = ("realigned" if rank == 0 else "nearby") + ("" if cursor.agrees else "?")
+            self._offer(tokens, "aligned", key, weight, draft_rate, cursor)
+
+    def _at_line_start(self) -> bool:
+        return bool(self._draft.tokens) and (not self._out or self._out.endswith(b"\n"))
+
+    def _offer_heads(self, limit: int) -> None:
+        draft = self._draft
+        best = min(self._belief, key=self._belief.__getitem__)
+        rest = self._rates.rest_of("head").value
+        for number, region in enumerate(self._unread(best, HEADS)):
+            index = draft.token_from(draft.region_starts[region])
+            cursor = Cursor(draft.starts[index], [], index)
+            self._offer(self._stream(cursor, min(limit, HEAD)), "head", "head", 0.5 / (number + 1), rest, cursor)
+
+    def _offer_draft_ngrams(self, limit: int) -> None:
+        draft = self._draft
+        if not draft.tokens:
+            return
+        if self._index is None:
+            self._index = NGrams(self._n, draft.tokens)
+        best = min(self._belief, key=self._belief.__getitem__)
+        for token, common in self._index.lookup(self._tokens[-16:], near=draft.token_from(best)):
+            cursor = Cursor(draft.starts[token], [], token)
+            key = f"ngram{min(common, 8)}"
+            tokens = self._stream(cursor, min(limit, ALTERNATIVE))
+            self._offer(tokens, "ngram", key, 0.3, self._rates.rest_of(key).value, cursor)
+
+    def _offer_own_text(self, limit: int) -> None:
+        own = self._self
+        if own is None:
+            return
+        for rank, (place, common) in enumerate(own.lookup(self._tokens[-16:])):
+            key = f"own{min(common, 8)}" if rank == 0 else "own-other"
+            self._offer(own.tokens[place : place + limit], "self", key, 0.3, self._rates.rest_of(key).value)
+
+    def _stream(self, cursor: Cursor, limit: int) -> list[int]:
+        """The next tokens read from a cursor, at most `limit`."""
+        seam = cursor.seam
+        if len(seam) >= limit:
+            return seam[:limit]
+        return seam + self._draft.tokens[cursor.token : cursor.token + limit - len(seam)]
+
+
+def _common(a: Sequence[int], b: Sequence[int]) -> int:
+    length = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        length += 1
+    return length

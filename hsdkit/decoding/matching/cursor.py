@@ -1,0 +1,84 @@
+"""A place in the draft to read on from, as tokens: the seam is tokenised again, the rest is the draft's own tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hsdkit.decoding.matching.drafttext import DraftText
+from hsdkit.decoding.protocol import Codec
+
+#: Bytes of draft tokenised again after a seam; by then both tokenisations have met, at the next word at the latest.
+SEAM = 40
+#: Most tokens of output looked back at for the start of the current word.
+WORD_TOKENS = 8
+
+
+@dataclass(slots=True)
+class Cursor:
+    """What the target would write from `position` on if the draft were right: the tokens `seam`, then the draft's
+    tokens from index `token`. `agrees` is false when the target, had it this continuation in mind, would have written
+    its last tokens otherwise: then the draft is likely wrong right here."""
+
+    position: int
+    seam: list[int]
+    token: int
+    agrees: bool = True
+
+
+def open_cursor(draft: DraftText, position: int, output: Sequence[int], codec: Codec) -> Cursor:
+    """The cursor at a byte position, given the output's tokens so far."""
+    text = draft.text
+    index = draft.token_at.get(position)
+    if index is not None:
+        same = index > 0 and bool(output) and draft.tokens[index - 1] == output[-1]
+        # After the same token, and before a space, words begin: the draft's own tokens are what the target would write.
+        if same or position == len(text):
+            return Cursor(position, [], index)
+    word, count = _current_word(output, codec)
+    piece = text[position : position + SEAM]
+    cut = len(piece) if position + SEAM >= len(text) else _whole(piece)
+    try:
+        tokens = codec.encode((word + piece[:cut]).decode())
+    except UnicodeDecodeError:  # the output stopped inside a character that the draft does not go on with
+        index = draft.token_from(position)
+        return Cursor(draft.starts[index], [], index, agrees=False)
+    agrees = tokens[:count] == list(output[len(output) - count :])
+    rest = tokens[count:] if agrees else codec.encode(piece[:cut].decode("utf-8", "ignore"))
+    at = position
+    tokens_of, token_at = draft.tokens, draft.token_at
+    for number, token in enumerate(rest):
+        index = token_at.get(at)
+        if index is not None and tokens_of[index] == token:
+            return Cursor(position, rest[:number], index, agrees)
+        at += len(codec.token_bytes(token))
+    # No meeting within the piece: its last token may be cut short, so it is left out.
+    return Cursor(position, rest[:-1] or rest, len(tokens_of), agrees)
+
+
+def _current_word(output: Sequence[int], codec: Codec) -> tuple[bytes, int]:
+    """The bytes of the last tokens back to one that begins a word, and their number."""
+    word = b""
+    count = 0
+    for token in reversed(output[-WORD_TOKENS:]):
+        data = codec.token_bytes(token)
+        if not data:
+            break
+        word, count = data + word, count + 1
+        if data[0] < 0x80 and not chr(data[0]).isalnum():
+            break
+    while word and 0x80 <= word[0] < 0xC0:  # a whole character cannot begin here
+        word, count = b"", 0
+    return word, count
+
+
+def _whole(piece: bytes) -> int:
+    """Length of a piece up to its last whole character."""
+    cut = len(piece)
+    while cut > 0 and cut > len(piece) - 4:
+        cut -= 1
+        if piece[cut] < 0x80:
+            return cut + 1
+        if piece[cut] >= 0xC0:
+            return cut
+    return len(piece)
