@@ -65,7 +65,7 @@ def convert(value: Any, hint: Any, literal: bool) -> Any:
 
 
 def plain_text(value: Any) -> Any:
-    """`value` with its texts such that OmegaConf takes them as they stand: a path or password holds no interpolation."""
+    """`value` with texts that OmegaConf takes as they stand: a path or a password holds no interpolation."""
     if isinstance(value, str):
         return re.sub(r"(\\*)\$\{", r"\1\1\\${", value)
     if isinstance(value, dict):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
+from hsdkit.errors import DocumentError
 from hsdkit.regions import Draft
 
 #: `eos`: the model ended; `length`: `max_new_tokens`; `loop`: the repetition guard stopped it; `error`: nothing decoded.
@@ -143,3 +146,26 @@ class DocumentResult:
     @property
     def ok(self) -> bool:
         return self.error is None and all(p.error is None for p in self.pages)
+
+    def to_json(self) -> str:
+        from hsdkit.results_json import document_to_json
+
+        return document_to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> DocumentResult:
+        """Read what `to_json` and `hsdkit run` (NAME.json) write. Raises `DocumentError` for anything else."""
+        from hsdkit.results_json import document_from_json
+
+        try:
+            return document_from_json(text)
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise DocumentError(f"not a result of hsdkit: {type(e).__name__}: {e}") from e
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> DocumentResult:
+        """Read a NAME.json. Raises `DocumentError` when it cannot be read or is none."""
+        try:
+            return cls.from_json(Path(path).read_bytes())
+        except (OSError, DocumentError) as e:
+            raise DocumentError(f"{path}: {e}") from e

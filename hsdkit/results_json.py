@@ -1,0 +1,163 @@
+"""Results as JSON and back, without loss. Step records are stored as columns: a page has hundreds of them.
+
+A document is one JSON object whose `pages` stand one a line, so that it can be put together from finished pages
+without holding them; what `summary` holds is derived and not read back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from hsdkit.regions import Box, Draft, Label, Region
+from hsdkit.results import DocumentResult, PageResult, SequenceResult, StageResult, StageTimes, Step
+from hsdkit.totals import Totals
+
+Json = dict[str, Any]
+
+_STEP_COLUMNS = ("nodes", "accepted", "bonus", "source", "seconds")
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON on one line; letters stay letters unless some are lone surrogates; non-finite numbers are null."""
+    text = json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
+    return text
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return value
+
+
+def page_to_json(page: PageResult) -> Json:
+    return {
+        "number": page.number,
+        "error": page.error,
+        "finish_reason": page.finish_reason,
+        "verifier": page.verifier,
+        "tau": page.tau,
+        "width": page.width,
+        "height": page.height,
+        "seconds": page.seconds,
+        "notes": list(page.notes),
+        "summary": Totals.of(page).to_json(),
+        "markdown": page.markdown,
+        "text": page.text,
+        "draft": draft_to_json(page.draft),
+        "stages": [_stage_to_json(s) for s in page.stages],
+    }
+
+
+def page_from_json(data: Json) -> PageResult:
+    plain = ("number", "error", "finish_reason", "verifier", "tau", "width", "height", "seconds", "markdown", "text")
+    return PageResult(
+        **{k: data[k] for k in plain},
+        notes=tuple(data["notes"]),
+        draft=draft_from_json(data["draft"]),
+        stages=tuple(_stage_from_json(s) for s in data["stages"]),
+    )
+
+
+def draft_to_json(draft: Draft) -> Json:
+    return {
+        "drafter": draft.drafter,
+        "seconds": draft.seconds,
+        "notes": list(draft.notes),
+        "regions": [
+            {
+                "box": [r.box.x0, r.box.y0, r.box.x1, r.box.y1],
+                "label": r.label.value,
+                "text": r.text,
+                "format": r.format,
+                "level": r.level,
+                "score": r.score,
+            }
+            for r in draft.regions
+        ],
+    }
+
+
+def draft_from_json(data: Json) -> Draft:
+    regions = (
+        Region(Box(*r["box"]), Label(r["label"]), r["text"], r["format"], r["level"], r["score"])
+        for r in data["regions"]
+    )
+    return Draft(tuple(regions), data["drafter"], data["seconds"], tuple(data["notes"]))
+
+
+def _stage_to_json(stage: StageResult) -> Json:
+    return {
+        "name": stage.name,
+        "forwards": stage.forwards,
+        "region_index": list(stage.region_index),
+        "times": asdict(stage.times),
+        "sequences": [_sequence_to_json(s) for s in stage.sequences],
+    }
+
+
+def _stage_from_json(data: Json) -> StageResult:
+    return StageResult(
+        data["name"],
+        tuple(_sequence_from_json(s) for s in data["sequences"]),
+        StageTimes(**data["times"]),
+        data["forwards"],
+        tuple(data["region_index"]),
+    )
+
+
+def _sequence_to_json(sequence: SequenceResult) -> Json:
+    steps = {c: [getattr(s, c) for s in sequence.steps] for c in _STEP_COLUMNS}
+    return {
+        "text": sequence.text,
+        "finish_reason": sequence.finish_reason,
+        "prompt_tokens": sequence.prompt_tokens,
+        "aal": sequence.aal,
+        "tokens": list(sequence.tokens),
+        "pieces": list(sequence.pieces),
+        "steps": steps,
+    }
+
+
+def _sequence_from_json(data: Json) -> SequenceResult:
+    return SequenceResult(
+        tuple(data["tokens"]),
+        data["text"],
+        data["finish_reason"],
+        tuple(Step(*row) for row in zip(*(data["steps"][c] for c in _STEP_COLUMNS), strict=True)),
+        tuple(data["pieces"]),
+        data["prompt_tokens"],
+    )
+
+
+def document_lines(
+    source: str, settings: Json, versions: Json, error: str | None, summary: Totals, pages: Iterable[str]
+) -> Iterator[str]:
+    """The document's JSON in pieces; `pages` are pages as JSON texts, taken one at a time."""
+    head = {"source": source, "error": error, "settings": settings, "versions": versions, "summary": summary.to_json()}
+    yield dumps(head)[:-1] + ',"pages":[\n'
+    for i, page in enumerate(pages):
+        yield ("" if i == 0 else ",\n") + page
+    yield "\n]}\n"
+
+
+def document_to_json(document: DocumentResult) -> str:
+    d, pages = document, (dumps(page_to_json(p)) for p in document.pages)
+    return "".join(document_lines(d.source, d.settings, d.versions, d.error, Totals.over(d.pages), pages))
+
+
+def document_from_json(text: str | bytes) -> DocumentResult:
+    data = json.loads(text)
+    pages = tuple(page_from_json(p) for p in data["pages"])
+    return DocumentResult(data["source"], pages, data["settings"], data["versions"], data["error"])

@@ -1,0 +1,34 @@
+"""What made a result: package versions, the model's checkpoint, dtype and device."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from hsdkit.protocols import Target
+
+PACKAGES = ("hsdkit", "torch", "transformers")
+
+
+def package_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def versions(target: Target) -> dict[str, str]:
+    """Versions by name. Loads the target's model, whose checkpoint, revision, dtype and device are part of it."""
+    found = {"python": platform.python_version()} | {p: package_version(p) for p in PACKAGES}
+    return {k: str(v) for k, v in (found | _model(target.model)).items() if v not in (None, "")}
+
+
+def _model(model: Any) -> dict[str, Any]:
+    config = getattr(model, "config", None)
+    return {
+        "model": getattr(config, "_name_or_path", None),
+        "model_revision": getattr(config, "_commit_hash", None),
+        "dtype": str(getattr(model, "dtype", "")).removeprefix("torch."),
+        "device": getattr(model, "device", None),
+    }

@@ -1,0 +1,143 @@
+"""Results on disk: NAME.md and NAME.json for each document, safe against interruption, in memory of one page.
+
+While a document is being parsed each finished page is a line of NAME.pages.jsonl; at the end that file becomes NAME.md
+and NAME.json, which appear whole or not at all. What a killed run leaves is the pages it had finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from hsdkit.errors import HsdkitError
+from hsdkit.results import PageResult
+from hsdkit.results_json import document_lines, dumps, page_to_json
+from hsdkit.totals import Totals
+
+
+class OutputError(HsdkitError):
+    """The output folder or a file in it cannot be written."""
+
+
+class DocumentWriter:
+    """Writes one document, page by page:
+
+        with DocumentWriter(folder, "report", "report.pdf", settings) as writer:
+            for page in pipeline.pages("report.pdf"):
+                writer.add(page)
+            writer.versions = pipeline.versions()
+
+    Leaving the block, in whatever way, writes the final files from the pages added so far. Raises `OutputError`.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, source: str, settings: dict[str, Any], *, save_drafts: bool = False
+    ) -> None:
+        self.folder, self.name, self.source, self.settings = folder, name, source, settings
+        self.versions: dict[str, str] = {}
+        self.error: str | None = None
+        self.totals = Totals()
+        self._save_drafts = save_drafts
+        self._pages = folder / f"{name}.pages.jsonl"
+        self._stream = _open(self._pages)
+
+    def add(self, page: PageResult) -> None:
+        try:
+            self._stream.write(dumps(page_to_json(page)) + "\n")
+            self._stream.flush()
+        except OSError as e:
+            raise OutputError(f"{self._pages}: cannot be written: {e.strerror}") from e
+        self.totals += Totals.of(page)
+
+    def finish(self) -> tuple[Path, ...]:
+        """Write NAME.md, NAME.json and, if asked for, NAME.drafts.json. Returns their paths."""
+        self._stream.close()
+        written = [
+            _write(self.folder / f"{self.name}.md", _markdown(self._lines())),
+            _write(self.folder / f"{self.name}.json", self._document()),
+        ]
+        if self._save_drafts:
+            written.append(_write(self.folder / f"{self.name}.drafts.json", _drafts(self._lines())))
+        self._pages.unlink()
+        return tuple(written)
+
+    def _document(self) -> Iterator[str]:
+        return document_lines(self.source, self.settings, self.versions, self.error, self.totals, self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        with self._pages.open(encoding="utf-8", newline="\n") as file:
+            for line in file:
+                yield line.removesuffix("\n")
+
+    def __enter__(self) -> DocumentWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None and issubclass(kind, OutputError):
+            self._stream.close()
+        else:
+            self.finish()
+
+
+def result_names(paths: Sequence[Path]) -> list[str]:
+    """A name for the results of each input: its stem; its whole name where stems collide; numbered where that does."""
+    stems = [_folded(p.stem) for p in paths]
+    taken: set[str] = set()
+    names = []
+    for path, stem in zip(paths, stems, strict=True):
+        base = path.stem if stems.count(stem) == 1 else path.name
+        name, n = base, 1
+        while _folded(name) in taken or (n > 1 and _folded(name) in stems):
+            n += 1
+            name = f"{base}-{n}"
+        taken.add(_folded(name))
+        names.append(name)
+    return names
+
+
+def _folded(name: str) -> str:
+    return name.casefold()
+
+
+def _markdown(lines: Iterable[str]) -> Iterator[str]:
+    first = True
+    for line in lines:
+        if text := json.loads(line)["markdown"].strip():
+            yield text if first else f"\n\n{text}"
+            first = False
+    yield "\n"
+
+
+def _drafts(lines: Iterable[str]) -> Iterator[str]:
+    """The pages with nothing but their drafts, in the shape they have in NAME.json."""
+    yield '{"pages":[\n'
+    for i, line in enumerate(lines):
+        page = json.loads(line)
+        yield ("" if i == 0 else ",\n") + dumps({k: page[k] for k in ("number", "width", "height", "draft")})
+    yield "\n]}\n"
+
+
+def _open(path: Path) -> Any:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("w", encoding="utf-8", newline="\n")
+    except OSError as e:
+        raise OutputError(f"{path}: cannot be written: {e.strerror}; choose another folder with output=FOLDER") from e
+
+
+def _write(path: Path, pieces: Iterable[str]) -> Path:
+    """Write a file that is either whole or not there: into a neighbour first, then renamed."""
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.writelines(pieces)
+        os.replace(draft, path)
+    except OSError as e:
+        raise OutputError(f"{path}: cannot be written: {e.strerror}") from e
+    return path
