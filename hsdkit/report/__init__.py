@@ -1,0 +1,5 @@
+"""The visual report: one self-contained HTML file a document, written page by page."""
+
+from hsdkit.report.writer import ReportWriter
+
+__all__ = ["ReportWriter"]
