@@ -25,6 +25,7 @@ class DecodeSettings:
     max_packed: most tokens a step may verify, the root included; "auto" spends as many as measured cost justifies.
     max_new_tokens: limit for one sequence.
     self_lookup: also draft from the text already produced (prompt look-up).
+    stop_loops: end a sequence that only goes on repeating itself, and cut the repeats.
     """
 
     tau: float = 1.0
@@ -33,6 +34,7 @@ class DecodeSettings:
     max_packed: int | str = "auto"
     max_new_tokens: int = 4096
     self_lookup: bool = True
+    stop_loops: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,8 @@ class Drafter(Protocol):
 class Target(Protocol):
     """Adapter around one family of vision-language models: prompts, inputs, draft rendering, output clean-up.
 
-    `model` is the loaded `transformers` model (lazy), `tokenizer` its tokenizer. `dpi` is the resolution PDF pages should
-    be rendered at for this model unless the user says otherwise.
+    `model` is the loaded `transformers` model (lazy), `tokenizer` its tokenizer. `dpi` is the resolution PDF pages
+    should be rendered at for this model unless the user says otherwise.
     """
 
     name: str
@@ -142,4 +144,6 @@ class Verifier(Protocol):
     uses_draft: bool
     settings: DecodeSettings
 
-    def verify(self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None) -> Verdict: ...
+    def verify(
+        self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None
+    ) -> Verdict: ...

@@ -1,7 +1,8 @@
-"""Tiny random checkpoints of real architectures, written in the real file format and loaded with the stock Auto classes.
+"""Tiny random checkpoints of real architectures, written in the real file format and loaded with the stock Auto
+classes.
 
-`make(architecture, folder)` writes one: config, safetensors, tokenizer with a chat template, image processor. Weights are
-scaled up so that greedy output varies. `SimpleTarget` is the least a target must be for an engine to run.
+`make(architecture, folder)` writes one: config, safetensors, tokenizer with a chat template, image processor. Weights
+are scaled up so that greedy output varies. `SimpleTarget` is the least a target must be for an engine to run.
 """
 
 from __future__ import annotations

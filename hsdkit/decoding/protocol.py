@@ -26,8 +26,8 @@ class Codec(Protocol):
 @dataclass(frozen=True, slots=True)
 class Prefill:
     """After the prompts: `logits` (B, V) for the first new token of each row, `lengths` (B,) cached tokens of each row,
-    `positions` (B,) the position of the first new token (max over axes of the prompt's positions, plus 1), `prompts` the
-    prompt ids of each row without padding, `encode_seconds` the time in preprocessing and the vision tower."""
+    `positions` (B,) the position of the first new token (max over axes of the prompt's positions, plus 1), `prompts`
+    the prompt ids of each row without padding, `encode_seconds` the time in preprocessing and the vision tower."""
 
     logits: torch.Tensor
     lengths: list[int]
@@ -45,10 +45,11 @@ class TargetModel(Protocol):
     def prefill(self, requests: Sequence[DecodeRequest], cache: RaggedCache) -> Prefill: ...
 
     def verify(
-        self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, cache: RaggedCache
+        self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: RaggedCache
     ) -> torch.Tensor:
         """Logits (B, K, V) of packed trees: `tokens` and `positions` (B, K) int64, `mask` (B, 1, K, L) bool, True where
-        a node may look, L the cache's view including the K new slots."""
+        a node may look, L the cache's view including the K new slots; None when every token sees everything. All lie
+        on the CPU."""
         ...
 
 

@@ -1,0 +1,138 @@
+"""Engine `transformers`: trees, tau and logits processors on any `transformers` model. The reference engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from hsdkit import hookimpl
+from hsdkit.components import Component
+from hsdkit.errors import ConfigError
+from hsdkit.protocols import Decoded, DecodeRequest, DecodeSettings, OnText, Target
+
+if TYPE_CHECKING:
+    from hsdkit_plugins.engines.hf_model import HFModel
+
+    from hsdkit.decoding.budget import CostCurve
+
+
+@dataclass(frozen=True, slots=True)
+class TransformersConfig:
+    """device: "auto" takes CUDA where there is one. dtype: "auto" is fp32 on a CPU, where decoding is then exactly
+    greedy, and the checkpoint's own type elsewhere. attention: an attention implementation of `transformers`; "auto"
+    keeps the model's default. max_rows: sequences decoded in one batch; more are decoded in turn."""
+
+    device: str = "auto"
+    dtype: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    attention: Literal["auto", "sdpa", "eager"] = "auto"
+    max_rows: int = 32
+
+
+class TransformersEngine:
+    """Decodes requests on `target.model`, which is moved to the device and type at first use."""
+
+    def __init__(self, config: TransformersConfig, target: Target) -> None:
+        if config.max_rows < 1:
+            raise ConfigError(f"engine.max_rows={config.max_rows}: must be at least 1")
+        self._config = config
+        self._target = target
+        self._model: HFModel | None = None
+        self._curves: dict[int, CostCurve] = {}
+
+    def decode(
+        self, requests: Sequence[DecodeRequest], settings: DecodeSettings, on_text: OnText | None = None
+    ) -> Decoded:
+        """Results in request order. Raises `ConfigError` for settings out of range."""
+        from hsdkit.decoding.matching import build
+
+        _check(settings)
+        groups = []
+        for start in range(0, len(requests), self._config.max_rows):
+            group = requests[start : start + self._config.max_rows]
+            matchers = [build(settings, request.drafts, self.model.codec) for request in group]
+            groups.append(self._decode(group, settings, matchers, _shifted(on_text, start)))
+        return groups[0] if len(groups) == 1 else _joined(groups)
+
+    def _decode(
+        self,
+        requests: Sequence[DecodeRequest],
+        settings: DecodeSettings,
+        matchers: Sequence[Any],
+        on_text: OnText | None,
+    ) -> Decoded:
+        from hsdkit.decoding.budget import Budget
+        from hsdkit.decoding.loop import decode
+
+        fixed = settings.max_packed if isinstance(settings.max_packed, int) else None
+        measured = fixed is None and any(matchers)
+        budget = Budget(fixed, self.cost_curve(len(requests)) if measured else None)
+        return decode(self.model, requests, settings, matchers, budget, self._target.logits_processors(), on_text)
+
+    def expected_seconds(self, tokens: int) -> float:
+        """Seconds that plain decoding of so many tokens takes for one sequence, prefill not counted."""
+        return tokens * self.cost_curve(1).seconds[0]
+
+    @property
+    def model(self) -> HFModel:
+        if self._model is None:
+            from hsdkit_plugins.engines.hf_model import HFModel, place
+
+            from hsdkit.decoding.codec import TokenizerCodec
+
+            place(self._target.model, self._config.device, self._config.dtype, self._config.attention)
+            self._model = HFModel(self._target, TokenizerCodec(self._target.tokenizer))
+        return self._model
+
+    def cost_curve(self, rows: int) -> CostCurve:
+        """Cost of a verification pass with that many rows (rounded up to a power of two), measured at first use."""
+        from hsdkit_plugins.engines.hf_model import pass_timer
+
+        from hsdkit.decoding.budget import CostCurve
+
+        rows = 1 << (rows - 1).bit_length()
+        if rows not in self._curves:
+            self._curves[rows] = CostCurve.measure(pass_timer(self.model, rows), rows)
+        return self._curves[rows]
+
+
+def _check(settings: DecodeSettings) -> None:
+    if not 0 < settings.tau <= 1:
+        raise ConfigError(f"tau={settings.tau}: must be above 0 and at most 1 (1 is exact)")
+    if settings.max_new_tokens < 1:
+        raise ConfigError(f"max_new_tokens={settings.max_new_tokens}: must be at least 1")
+    if settings.max_packed != "auto" and not (isinstance(settings.max_packed, int) and settings.max_packed >= 1):
+        raise ConfigError(f'max_packed={settings.max_packed}: must be "auto" or at least 1')
+
+
+def _shifted(on_text: OnText | None, start: int) -> OnText | None:
+    if on_text is None or not start:
+        return on_text
+    return lambda row, text: on_text(start + row, text)
+
+
+def _joined(groups: Sequence[Decoded]) -> Decoded:
+    from hsdkit.results import StageTimes
+
+    times = [g.times for g in groups]
+    return Decoded(
+        tuple(s for g in groups for s in g.sequences),
+        StageTimes(
+            encode=sum(t.encode for t in times),
+            prefill=sum(t.prefill for t in times),
+            decode=sum(t.decode for t in times),
+            host=sum(t.host for t in times),
+        ),
+        sum(g.forwards for g in groups),
+    )
+
+
+@hookimpl
+def hsdkit_components() -> Iterable[Component]:
+    yield Component(
+        kind="engine",
+        name="transformers",
+        summary="any transformers model: prefix trees, tau, logits processors, batches of ragged rows",
+        config=TransformersConfig,
+        factory=TransformersEngine,
+    )
