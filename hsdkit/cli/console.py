@@ -1,0 +1,55 @@
+"""What the commands print through: results on stdout, the rest on stderr, libraries silenced unless debugging."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from typing import IO
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from typer import BadParameter
+
+#: Wide enough that a table which goes to a file or a pipe is not cut.
+_PIPED_WIDTH = 200
+
+
+def console(stream: IO[str] | None = None) -> Console:
+    """A rich console on `stream` (stderr by default); plain and wide when that is no terminal."""
+    stream = stream or sys.stderr
+    return Console(file=stream, width=None if stream.isatty() else _PIPED_WIDTH, highlight=False)
+
+
+def error(message: str) -> None:
+    console().print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+
+
+def warn(message: str) -> None:
+    console().print(f"[yellow]note:[/] {escape(message)}", soft_wrap=True)
+
+
+def is_usage_error(e: Exception) -> bool:
+    """Whether the argument parser raised it, which then explains it itself."""
+    click_exception = next(c for c in BadParameter.__mro__ if c.__name__ == "ClickException")
+    return isinstance(e, click_exception)
+
+
+def set_up(debug: bool) -> None:
+    """Debugging shows hsdkit's log with tracebacks, and what the libraries say; otherwise they are silent."""
+    if debug:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+        logging.getLogger("hsdkit").addHandler(handler)
+        logging.getLogger("hsdkit").setLevel(logging.DEBUG)
+        return
+    # Read by these libraries when they are imported, which has not happened yet.
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    warnings.simplefilter("ignore")
+
+
+DebugOption = typer.Option("--debug", help="Show tracebacks, and what the model libraries log.")

@@ -1,0 +1,74 @@
+"""`hsdkit run`: documents in, NAME.md and NAME.json out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hsdkit.cli import console
+
+_OVERRIDE = re.compile(r"[a-z_]+(\.\w+)*=", re.ASCII)
+
+HELP = """Parse documents: PDF, PNG, JPEG, WebP, BMP, TIFF; files, folders or globs.
+
+Writes NAME.md and NAME.json for each into the output folder.
+
+[bold]Examples[/]
+
+  hsdkit run report.pdf                                  [dim]the default: exact, drafts from text layer or OCR[/]
+  hsdkit run scans/ 'more/*.png' output=parsed           [dim]a folder and a glob, results in parsed/[/]
+  hsdkit run pages=1-3,7 report.pdf --stream             [dim]some pages, text as it is written[/]
+  hsdkit run drafter=pdftext verifier.tau=0.75 a.pdf     [dim]choose components and set their options[/]
+  hsdkit run experiment=paper report.pdf --report        [dim]the published setting; also writes NAME.html[/]
+  hsdkit run target=qwen_vl target.model=/models/q a.pdf [dim]another model[/]
+  hsdkit run verifier=page --show-config                 [dim]every option with its value, as YAML[/]
+
+[bold]Exit code[/]  0: all pages parsed; 1: some failed, the others are written; 2: usage; 130: Ctrl-C, finished pages
+are written."""
+
+
+def run(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]... [FILE]...",
+            show_default=False,
+            help="Options as KEY=VALUE (--show-config lists them all), and the documents to parse.",
+        ),
+    ] = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Print the text to stdout as it is written.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Also write NAME.html: pages, drafts, what was accepted, timeline.")
+    ] = False,
+    show_config: Annotated[
+        bool, typer.Option("--show-config", help="Print the composed configuration as YAML and exit.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    debug: Annotated[bool, console.DebugOption] = False,
+) -> None:
+    from hsdkit.config import compose
+
+    console.set_up(debug)
+    overrides, inputs = split_arguments(arguments or [])
+    config = compose(overrides, inputs=inputs)
+    if show_config:
+        typer.echo(config.to_yaml(), nl=False)
+        return
+    for note in config.notes:
+        console.warn(note)
+
+    from hsdkit.cli.batch import run_batch
+
+    raise typer.Exit(run_batch(config, stream=stream, report=report, quiet=quiet))
+
+
+run.__doc__ = HELP
+
+
+def split_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """(overrides, inputs). What looks like an override but is there as a file is an input."""
+    overrides = [a for a in arguments if _OVERRIDE.match(a) and not Path(a).exists()]
+    return overrides, [a for a in arguments if a not in overrides]

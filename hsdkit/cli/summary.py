@@ -1,0 +1,54 @@
+"""The last lines of a run: what was parsed, how fast, where the time went, where the files are, what failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+
+from hsdkit.config import RunConfig
+
+if TYPE_CHECKING:
+    from hsdkit.cli.batch import Outcome
+
+_MOST_FILES = 6
+
+
+def print_summary(out: Console, config: RunConfig, outcome: Outcome) -> None:
+    for line in summary_lines(config, outcome):
+        out.print(line, soft_wrap=True)
+
+
+def summary_lines(config: RunConfig, outcome: Outcome) -> list[str]:
+    """The summary with rich markup, a line an entry."""
+    totals = outcome.totals
+    lines = [
+        f"[bold]{_count(outcome.documents, 'document')}, {_count(totals.pages, 'page')}[/]"
+        + (f", [bold red]{_count(len(outcome.failures), 'failure')}[/]" if outcome.failures else "")
+        + (", [bold red]interrupted[/]" if outcome.interrupted else "")
+    ]
+    if totals.pages:
+        lines.append(f"{totals.page_tokens} tokens written in {totals.wall:.1f} s, {_exactness(config)}")
+    if totals.steps:
+        lines.append(
+            f"{totals.steps} verification steps, {totals.tokens_per_step:.2f} tokens a step, AAL {totals.aal:.2f}"
+        )
+    spent = {phase.replace("_", " "): s for phase, s in totals.seconds.items() if s >= 0.05}
+    if spent:
+        lines.append("seconds: " + ", ".join(f"{phase} {s:.1f}" for phase, s in spent.items()))
+    shown, more = outcome.written[:_MOST_FILES], len(outcome.written) - _MOST_FILES
+    if shown:
+        lines.append("written: " + escape(", ".join(map(str, shown))) + (f", and {more} more" if more > 0 else ""))
+    lines += [f"[red]failed:[/] {escape(reason)}" for reason in outcome.failures]
+    return lines
+
+
+def _exactness(config: RunConfig) -> str:
+    tau = getattr(config.verifier.options, "tau", 1.0)
+    how = "exact (tau=1)" if tau == 1 else f"near-lossless (tau={tau:g})"
+    return f"{how}: verifier {config.verifier.name}, drafter {config.drafter.name}, target {config.target.name}"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
