@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from ctypes import byref, c_double, c_int, c_void_p, cast, create_string_buffer
 from dataclasses import dataclass, field
 
@@ -12,6 +13,10 @@ import pypdfium2.raw as c
 from hsdkit.pdf_geometry import Projection, read_objects
 from hsdkit.textlayer import TextLayer, Word
 
+#: Bullets of the Symbol and Wingdings fonts, which PDFs leave in the private-use area.
+_BULLETS = frozenset((0xF0B7, 0xF0A7, 0xF0D8, 0xF076, 0xF0FC, 0xF0A8, 0xF06E))
+#: Bold fonts by name, where the file gives no weight; the last is what TeX calls them.
+_BOLD = re.compile(r"bold|black|heavy|-demi|-medi(?!um)|(cm|sf|ec)bx")
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 _BREAKS = frozenset((0x0A, 0x0D))
 _SPACES = frozenset((0x09, 0x20, 0xA0, 0x3000, 0x200B, *range(0x2000, 0x200B), 0x202F, 0x205F))
@@ -26,6 +31,8 @@ class _Style:
     size: float
     bold: bool
     italic: bool
+    mono: bool
+    font: str
     turn: int
     invisible: bool
 
@@ -42,6 +49,7 @@ class _Run:
     top: float = -math.inf
     origin: tuple[float, float] = (0.0, 0.0)
     end: tuple[float, float] = (0.0, 0.0)
+    glued: bool = False
     hyphen: bool = False
 
 
@@ -87,17 +95,21 @@ def _read_words(text: pdfium.PdfTextPage, projection: Projection) -> tuple[tuple
         if not broken:
             characters += 1
             invisible += style.invisible
+            if code in _BULLETS:
+                code = 0x2022
             if _unknown(code) or c.FPDFText_HasUnicodeMapError(raw, i) == 1:
                 unmapped += 1
         c.FPDFText_GetCharBox(raw, i, *pointers)
         c.FPDFText_GetCharOrigin(raw, i, *origin)
         at = x.value, y.value
         box = left.value, bottom.value, right.value, top.value
+        glued = False
         if run is not None and (run.style != style or not _follows(run, at, box)):
+            glued = _touches(run, at, box)
             _finish(run, words, projection)
             run = None
         if run is None:
-            run = _Run(style, origin=at)
+            run = _Run(style, origin=at, glued=glued)
         run.text.append("-" if broken else _LIGATURES.get(code) or _char(code))
         run.hyphen = broken
         run.left, run.bottom = min(run.left, box[0]), min(run.bottom, box[1])
@@ -116,10 +128,31 @@ def _finish(run: _Run | None, words: list[Word], projection: Projection) -> None
         return
     style = run.style
     at = projection.box(*run.origin, *run.origin)
-    baseline = at.x0 if style.turn % 2 else at.y0
     left, _, right, _ = projection.bounds
     scale = (projection.height if projection.turn % 2 else projection.width) / (right - left)
-    words.append(Word(text, box, baseline, style.size * scale, style.bold, style.italic, style.turn, run.hyphen))
+    words.append(
+        Word(
+            text=text,
+            box=box,
+            baseline=at.x0 if style.turn % 2 else at.y0,
+            size=style.size * scale,
+            bold=style.bold,
+            italic=style.italic,
+            mono=style.mono,
+            font=style.font,
+            turn=style.turn,
+            glued=run.glued,
+            hyphen=run.hyphen,
+        )
+    )
+
+
+def _touches(run: _Run, at: tuple[float, float], box: tuple[float, float, float, float]) -> bool:
+    """Whether a character of another font (an index, a bold part) stands against the run without a space."""
+    size = run.style.size
+    if run.style.turn % 2 == 0:
+        return abs(box[0] - run.right) < 0.25 * size and abs(at[1] - run.end[1]) < 0.6 * size
+    return min(abs(box[1] - run.top), abs(box[3] - run.bottom)) < 0.25 * size
 
 
 def _follows(run: _Run, at: tuple[float, float], box: tuple[float, float, float, float]) -> bool:
@@ -144,8 +177,10 @@ def _style(raw: c.FPDF_TEXTPAGE, i: int, handle: c.FPDF_PAGEOBJECT, page_turn: i
     mode = c.FPDFTextObj_GetTextRenderMode(handle)
     return _Style(
         size=abs(c.FPDFText_GetFontSize(raw, i)) * up,
-        bold=weight >= 600 or any(mark in name for mark in ("bold", "black", "heavy", "cmbx", "-demi", "semibd")),
+        bold=weight >= 600 or _BOLD.search(name) is not None,
         italic=bool(flags.value & 64) or "italic" in name or "oblique" in name,
+        mono=bool(flags.value & 1) or any(mark in name for mark in ("courier", "mono", "consol", "cmtt")),
+        font=name,
         turn=(page_turn - round(angle / 90)) % 4,
         invisible=mode in (c.FPDF_TEXTRENDERMODE_INVISIBLE, c.FPDF_TEXTRENDERMODE_CLIP),
     )

@@ -13,8 +13,8 @@ class Word:
 
     `box` is what the ink covers; `baseline` is the y (for text turned by 90 or 270 degrees: the x) of the line it
     stands on; `size` is the font size; all in page pixels. `turn` is how far the word is turned clockwise on the
-    upright page, in quarters (0 to 3). `hyphen`: the word ends in a hyphen that the PDF marks as made by breaking a
-    word.
+    upright page, in quarters (0 to 3). `glued`: no space parts it from the word before (the font changed in between).
+    `hyphen`: the word ends in a hyphen that the PDF marks as made by breaking a word.
     """
 
     text: str
@@ -23,7 +23,10 @@ class Word:
     size: float
     bold: bool = False
     italic: bool = False
+    mono: bool = False
+    font: str = ""
     turn: int = 0
+    glued: bool = False
     hyphen: bool = False
 
 
