@@ -137,7 +137,7 @@ class Pipeline:
         verdict = self.verifier.verify(page, draft, self.target, self.engine, on_text)
         result = replace(
             blank,
-            markdown=self.target.clean(verdict.text),
+            markdown=self.target.clean(verdict.text, verdict.finish_reason),
             text=verdict.text,
             finish_reason=verdict.finish_reason,
             draft=draft,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from hsdkit.regions import Draft, Label, Region
+from hsdkit.regions import Box, Draft, Label, Region
 from hsdkit.results import FinishReason, SequenceResult, StageResult, StageTimes
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class Drafter(Protocol):
 class Target(Protocol):
     """Adapter around one family of vision-language models: prompts, inputs, draft rendering, output clean-up.
 
-    `model` is the loaded `transformers` model (lazy), `tokenizer` its tokenizer. `dpi` is the resolution PDF pages
+    `model` is the loaded `transformers` model (lazy; the engine moves it to its device and type), `tokenizer` its
+    tokenizer. `dpi` is the resolution PDF pages
     should be rendered at for this model unless the user says otherwise.
     """
 
@@ -97,9 +98,17 @@ class Target(Protocol):
         """The instruction for a region of that label, or for the page (`None`)."""
         ...
 
+    def crop(self, image: Image, box: Box) -> Image:
+        """The part of a page image inside `box` (in its pixels, not outside of it), as a request's image."""
+        ...
+
+    def notes(self, image: Image) -> tuple[str, ...]:
+        """What a user should know about how a page image of this size is read, in plain words."""
+        ...
+
     def inputs(self, requests: Sequence[DecodeRequest]) -> dict[str, Any]:
         """Model inputs as tensors, RIGHT padded: `input_ids` (B, P) int64, `attention_mask` (B, P) int64, and what the
-        vision tower takes (`pixel_values`, `image_grid_thw`, `mm_token_type_ids`, ...)."""
+        vision tower takes (`pixel_values`, `image_grid_thw`, `mm_token_type_ids`, ...). On the CPU; any image size."""
         ...
 
     def logits_processors(self) -> list[Any]:
@@ -110,8 +119,8 @@ class Target(Protocol):
         """The region's draft as this model itself would write it (headings, list marks, table dialect, delimiters)."""
         ...
 
-    def clean(self, text: str) -> str:
-        """The raw output as plain Markdown."""
+    def clean(self, text: str, finish_reason: FinishReason = "eos") -> str:
+        """The raw output as plain Markdown; the end of an output that did not finish by itself is mended."""
         ...
 
 
@@ -124,6 +133,10 @@ class Engine(Protocol):
 
     def expected_seconds(self, tokens: int) -> float:
         """What plain decoding of that many tokens would take here (measured cost of a width-1 step)."""
+        ...
+
+    def pass_seconds(self, tokens: int) -> float:
+        """What one verification pass over that many packed tokens, of all rows together, takes here (measured)."""
         ...
 
 

@@ -73,6 +73,12 @@ class TransformersEngine:
         """Seconds that plain decoding of so many tokens takes for one sequence, prefill not counted."""
         return tokens * self.cost_curve(1).seconds[0]
 
+    def pass_seconds(self, tokens: int) -> float:
+        """Seconds of one verification pass over so many packed tokens, of all rows together."""
+        import numpy as np
+
+        return float(self.cost_curve(1).at(np.asarray(tokens)))
+
     @property
     def model(self) -> HFModel:
         if self._model is None:

@@ -1,0 +1,73 @@
+"""What a page image goes through before a model's own image processor: RGB, sane shape, scaling, white margins."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: Image processors of this family refuse images longer than 200 times their width.
+MAX_ASPECT = 180
+
+
+def rgb(image: Image) -> Image:
+    """RGB, transparent parts white."""
+    if image.mode == "RGB":
+        return image
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        from PIL import Image as images
+
+        image = image.convert("RGBA")
+        paper = images.new("RGBA", image.size, (255, 255, 255, 255))
+        return images.alpha_composite(paper, image).convert("RGB")
+    return image.convert("RGB")
+
+
+def padded(image: Image, width: int, height: int) -> Image:
+    """White to the right and below, so that pixel coordinates keep their meaning."""
+    if image.size == (width, height):
+        return image
+    from PIL import Image as images
+
+    paper = images.new("RGB", (width, height), (255, 255, 255))
+    paper.paste(image, (0, 0))
+    return paper
+
+
+def without_extremes(image: Image) -> Image:
+    """At least one side is padded when the other is more than `MAX_ASPECT` times as long."""
+    least = math.ceil(max(image.size) / MAX_ASPECT)
+    return padded(image, max(image.width, least), max(image.height, least))
+
+
+def scaled(image: Image, scale: float) -> Image:
+    """Resampled with an area filter: text drawn smaller stays as sharp as it can be."""
+    if scale == 1.0:
+        return image
+    from PIL import Image as images
+
+    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+    return image.resize(size, images.Resampling.LANCZOS, reducing_gap=3.0)
+
+
+def grid_scale(width: int, height: int, cell: int, max_pixels: int) -> float:
+    """The largest factor up to 1 at which the page, padded to whole cells, has at most `max_pixels`."""
+
+    def area(scale: float) -> int:
+        w, h = grid_size(max(1, round(width * scale)), max(1, round(height * scale)), cell)
+        return w * h
+
+    scale = min(1.0, math.sqrt(max_pixels / (width * height)))
+    while area(scale) > max_pixels and max(width, height) * scale > 1:
+        scale *= 0.99
+    return scale
+
+
+def grid_size(width: int, height: int, cell: int, min_pixels: int = 0) -> tuple[int, int]:
+    """The smallest size in whole cells that holds `width` x `height` and has at least `min_pixels`."""
+    w, h = math.ceil(width / cell) * cell, math.ceil(height / cell) * cell
+    if w * h < min_pixels:
+        h = math.ceil(min_pixels / w / cell) * cell
+    return w, h

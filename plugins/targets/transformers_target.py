@@ -1,0 +1,240 @@
+"""The common part of targets that `transformers` loads: files, prompts, padded batches, generation settings.
+
+A target of this kind is a config dataclass, prompts and a `Dialect`; nothing here knows an architecture by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from hsdkit_plugins.targets.checkpoint import Checkpoint
+from hsdkit_plugins.targets.cleanup import clean
+from hsdkit_plugins.targets.dialects import Dialect, render
+from hsdkit_plugins.targets.images import rgb, without_extremes
+
+from hsdkit.errors import TargetError
+from hsdkit.protocols import DecodeRequest
+from hsdkit.regions import Box, Label, Region
+from hsdkit.results import FinishReason
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: Generation settings that change greedy decoding and that are not applied along a tree, with the values at which they
+#: do nothing. Anything else is refused: skipping it silently would change what the model says.
+_UNSUPPORTED: dict[str, tuple[Any, ...]] = {
+    "guidance_scale": (None, 1),
+    "sequence_bias": (None,),
+    "bad_words_ids": (None,),
+    "min_length": (None, 0),
+    "min_new_tokens": (None, 0),
+    "forced_bos_token_id": (None,),
+    "forced_eos_token_id": (None,),
+    "exponential_decay_length_penalty": (None,),
+    "suppress_tokens": (None, []),
+    "begin_suppress_tokens": (None, []),
+}
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """Options of every target that loads a checkpoint.
+
+    model: Hugging Face id or local folder.
+    revision: branch, tag or commit of the hub; null for the main branch.
+    dpi: resolution PDF pages are rendered at unless `dpi=` says otherwise.
+    min_pixels, max_pixels: bounds of the image the model sees; null for the checkpoint's own.
+    """
+
+    model: str = ""
+    revision: str | None = None
+    dpi: int = 144
+    min_pixels: int | None = None
+    max_pixels: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 18 <= self.dpi <= 1200:
+            raise ValueError(f"dpi={self.dpi}: must be between 18 and 1200")
+        for name in ("min_pixels", "max_pixels"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name}={value}: must be positive, or null for the checkpoint's own bound")
+        if self.min_pixels and self.max_pixels and self.min_pixels > self.max_pixels:
+            raise ValueError(f"min_pixels={self.min_pixels}: is more than max_pixels={self.max_pixels}")
+
+
+class TransformersTarget:
+    """A `Target` around one checkpoint. Everything is loaded on first use; prompts and inputs need no weights.
+
+    Subclasses set `name`, may set `model_types` (the `model_type`s of config.json they read, empty for any) and
+    override `prompt`.
+    """
+
+    name = "transformers"
+    model_types: frozenset[str] = frozenset()
+
+    def __init__(self, config: CheckpointConfig, dialect: Dialect) -> None:
+        self.config = config
+        self.dialect = dialect
+        self.dpi = config.dpi
+        self.checkpoint = Checkpoint(config.model, config.revision, self.name)
+
+    @cached_property
+    def model_config(self) -> Any:
+        """The checkpoint's config. Raises `TargetError` when it is of an architecture this target does not read."""
+        config = self.checkpoint.config()
+        if self.model_types and config.model_type not in self.model_types:
+            raise self.checkpoint.error(
+                f"holds a {config.model_type} model",
+                f"target {self.name!r} reads {', '.join(sorted(self.model_types))}",
+            )
+        if getattr(config, "image_token_id", None) is None:
+            raise self.checkpoint.error(
+                f"a {config.model_type} model reads no images", "set target.model to one that does"
+            )
+        return config
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        return self.checkpoint.tokenizer()
+
+    @cached_property
+    def image_processor(self) -> Any:
+        return self.checkpoint.image_processor()
+
+    @cached_property
+    def generation_config(self) -> Any:
+        return self.checkpoint.generation_config(self.model_config)
+
+    @cached_property
+    def model(self) -> Any:
+        """The model in eval mode, on the CPU and in the type it is stored in: the engine decides where it runs."""
+        _ = self.model_config  # refuses the wrong architecture before gigabytes are read
+        return self.checkpoint.model()
+
+    @cached_property
+    def eos_ids(self) -> frozenset[int]:
+        """All tokens that end a sequence, as `generate` takes them."""
+        ids = self.generation_config.eos_token_id
+        if ids is None:
+            ids = self.tokenizer.eos_token_id
+        if ids is None:
+            raise self.checkpoint.error("names no end token", "set eos_token_id in its generation_config.json")
+        return frozenset(ids if isinstance(ids, (list, tuple)) else [ids])
+
+    def logits_processors(self) -> list[Any]:
+        """What `generate(do_sample=False)` would apply, in its order. Raises `TargetError` for a setting that cannot be
+        applied in verification: skipping it would change what the model says."""
+        from transformers import NoRepeatNGramLogitsProcessor, RepetitionPenaltyLogitsProcessor
+
+        settings = self.generation_config
+        for name, neutral in _UNSUPPORTED.items():
+            if (value := getattr(settings, name, None)) not in neutral:
+                raise self.checkpoint.error(
+                    f"its generation settings ask for {name}={value}, which hsdkit cannot apply",
+                    "remove it from generation_config.json",
+                )
+        processors: list[Any] = []
+        if settings.repetition_penalty not in (None, 1, 1.0):
+            processors.append(RepetitionPenaltyLogitsProcessor(float(settings.repetition_penalty)))
+        if settings.no_repeat_ngram_size:
+            processors.append(NoRepeatNGramLogitsProcessor(settings.no_repeat_ngram_size))
+        return processors
+
+    # -- images
+
+    @property
+    def pixel_bounds(self) -> tuple[int, int]:
+        """Least and most pixels of an image the model sees."""
+        size = self.image_processor.size
+        least = self.config.min_pixels or size["shortest_edge"]
+        most = self.config.max_pixels or size["longest_edge"]
+        return min(least, most), most
+
+    def prepare(self, image: Image) -> Image:
+        """The image as it goes to the checkpoint's own image processor; doing it twice changes nothing."""
+        return without_extremes(rgb(image))
+
+    def crop(self, image: Image, box: Box) -> Image:
+        """The part of a page image inside `box` (page pixels, within the page), at the size this model reads best."""
+        return image.crop((int(box.x0), int(box.y0), -int(-box.x1 // 1), -int(-box.y1 // 1)))
+
+    def notes(self, image: Image) -> tuple[str, ...]:
+        """What a user should know about how this page image is read."""
+        most = self.pixel_bounds[1]
+        pixels = image.width * image.height
+        if pixels <= most:
+            return ()
+        percent = 100 * (most / pixels) ** 0.5
+        return (
+            f"page image of {image.width} x {image.height} px is read at {percent:.0f}% of its size: "
+            f"target {self.name!r} takes at most {most} px (target.max_pixels)",
+        )
+
+    # -- prompts and batches
+
+    def prompt(self, label: Label | None) -> str:
+        """The instruction for a region of that label, or for the page (`None`)."""
+        raise NotImplementedError
+
+    def _prompt_ids(self, prompt: str) -> list[int]:
+        """Ids of the chat turn with one image token, which stands for the image."""
+        content = [{"type": "image"}] + ([{"type": "text", "text": prompt}] if prompt else [])
+        if not self.tokenizer.chat_template:
+            raise self.checkpoint.error("has no chat template", "add chat_template.jinja to its folder")
+        text = self.tokenizer.apply_chat_template(
+            [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
+        )
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        if (found := ids.count(self.model_config.image_token_id)) != 1:
+            raise self.checkpoint.error(
+                f"its chat template and prompt make {found} image tokens, not one", "fix the prompt"
+            )
+        return ids
+
+    def inputs(self, requests: Sequence[DecodeRequest]) -> dict[str, Any]:
+        """RIGHT-padded model inputs on the CPU for B requests, P the longest prompt: `input_ids` and `attention_mask`
+        (B, P) int64, `mm_token_type_ids` (B, P) int64 with 1 on image tokens, `pixel_values` (patches, values) float32
+        of all images one after the other, `image_grid_thw` (B, 3) int64. Raises `TargetError` for an image that the
+        model cannot take."""
+        import torch
+
+        least, most = self.pixel_bounds
+        try:
+            pixels = self.image_processor(
+                images=[self.prepare(r.image) for r in requests],
+                size={"shortest_edge": least, "longest_edge": most},
+                return_tensors="pt",
+            )
+        except ValueError as e:
+            raise TargetError(f"target {self.name!r} cannot take this image: {e}") from e
+        grids = pixels["image_grid_thw"]
+        image_token = self.model_config.image_token_id
+        cells = self.image_processor.merge_size**2
+        rows = []
+        for request, grid in zip(requests, grids, strict=True):
+            ids = self._prompt_ids(request.prompt)
+            at = ids.index(image_token)
+            rows.append(ids[:at] + [image_token] * (int(grid.prod()) // cells) + ids[at + 1 :])
+        longest = max(map(len, rows))
+        pad = self.tokenizer.pad_token_id
+        pad = min(self.eos_ids) if pad is None else pad
+        ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
+        lengths = torch.tensor([[len(row)] for row in rows])
+        mask = (torch.arange(longest) < lengths).long()
+        return {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "mm_token_type_ids": ((ids == image_token) & (mask == 1)).long(),
+            **pixels,
+        }
+
+    # -- text
+
+    def render(self, region: Region) -> str:
+        return render(region, self.dialect)
+
+    def clean(self, text: str, finish_reason: FinishReason = "eos") -> str:
+        return clean(text, self.dialect, finish_reason)
