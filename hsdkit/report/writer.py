@@ -20,6 +20,7 @@ from hsdkit.regions import OMITTED, Label
 from hsdkit.report import figures, safe_html
 from hsdkit.report.tokens import Origin, runs, shares
 from hsdkit.results import PageResult, SequenceResult
+from hsdkit.totals import Totals
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -31,39 +32,18 @@ _MOST_SIDE, _QUALITY = 1000, 72
 
 
 @dataclass(slots=True)
-class _Totals:
-    pages: list[dict[str, Any]] = field(default_factory=list)
-    seconds: float = 0.0
-    drafting: float = 0.0
-    tokens: int = 0
-    steps: int = 0
-    accepted: int = 0
-    emitted: int = 0
-    page_steps: int = 0
+class _Document:
+    """What the totals at the end need of the pages before: a few numbers each."""
+
+    totals: Totals = field(default_factory=Totals)
     origins: Counter[Origin] = field(default_factory=Counter)
+    pages: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, page: PageResult) -> None:
-        final = _final(page)
-        self.seconds += page.seconds
-        self.drafting += page.draft.seconds
-        self.tokens += page.page_tokens
-        self.steps += page.steps
-        self.accepted += sum(s.accepted for s in page.stages)
-        self.emitted += sum(step.emitted for s in final for step in s.steps)
-        self.page_steps += sum(len(s.steps) for s in final)
-        origins = shares(final)
+    def add(self, page: PageResult, origins: dict[Origin, int]) -> None:
+        self.totals += Totals.of(page)
         self.origins.update(origins)
-        self.pages.append(
-            {"number": page.number, "seconds": page.seconds, "failed": page.error is not None, "origins": origins}
-        )
-
-    @property
-    def aal(self) -> float:
-        return self.accepted / self.steps if self.steps else 0.0
-
-    @property
-    def per_step(self) -> float:
-        return self.emitted / self.page_steps if self.page_steps else 0.0
+        failed = page.error is not None
+        self.pages.append({"number": page.number, "seconds": page.seconds, "failed": failed, "origins": origins})
 
 
 class ReportWriter:
@@ -83,25 +63,24 @@ class ReportWriter:
     ) -> None:
         self._parts = _macros()
         self._settings, self._versions = dict(settings or {}), dict(versions or {})
-        self._totals = _Totals()
+        self._document = _Document()
         self._file: TextIO = path.open("w", encoding="utf-8", errors="replace", newline="\n")
         self._file.write(self._parts.head(Path(source).name or source))
         self._file.flush()
 
     def add(self, page: PageResult, image: Image | None) -> None:
         """Append one page; `image` is the page as the target saw it, None where it could not be rendered."""
-        self._totals.add(page)
         final = _final(page)
-        emitted = sum(step.emitted for s in final for step in s.steps)
-        steps = sum(len(s.steps) for s in final)
+        origins = shares(final)
+        self._document.add(page, origins)
         self._file.write(
             self._parts.page(
                 page=page,
                 picture=_data_url(image) if image else None,
                 sequences=final,
                 runs=runs,
-                origins=shares(final),
-                per_step=emitted / steps if steps else 0.0,
+                origins=origins,
+                totals=Totals.of(page),
                 timeline=figures.timeline(page),
                 histogram=figures.histogram(page.stages),
                 strip=figures.strip([step for s in final for step in s.steps]),
@@ -119,7 +98,7 @@ class ReportWriter:
             return
         settings = json.dumps(self._settings, indent=2, ensure_ascii=False, default=str)
         names = {kind: _name(self._settings.get(kind)) for kind in ("verifier", "drafter", "target", "engine")}
-        self._file.write(self._parts.tail(self._totals, names, settings, self._versions, error))
+        self._file.write(self._parts.tail(self._document, names, settings, self._versions, error))
         self._file.close()
 
     def __enter__(self) -> ReportWriter:
