@@ -1,0 +1,148 @@
+"""The architecture: a small Qwen2.5-VL, its configuration and its starting weights.
+
+The vision tower attends inside windows of 128 pixels, except in one layer that sees the whole page, so glyphs cut by a
+window's border can be put together and a large page stays cheap.
+"""
+
+import math
+
+import torch
+from tokenizers import Tokenizer
+from torch import nn
+from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+
+from training.symbols import END, IMAGE, NUM_CLASSES, PAD, SLOTS, START, VIDEO, VISION_END, VISION_START
+
+HEAD_DIM = 32
+# One entry a rope frequency, taken by the time, height and width axes in turn: every axis gets fast and slow ones.
+MROPE_SECTION = [1] * (HEAD_DIM // 2)
+
+
+def make_config(tokenizer: Tokenizer) -> Qwen2_5_VLConfig:
+    """The configuration: about 4 million parameters."""
+    ids = {s: tokenizer.token_to_id(s) for s in (PAD, START, END, IMAGE, VIDEO, VISION_START, VISION_END)}
+    config = Qwen2_5_VLConfig(
+        text_config={
+            "vocab_size": tokenizer.get_vocab_size(),
+            "hidden_size": 192,
+            "intermediate_size": 576,
+            "num_hidden_layers": 6,
+            "num_attention_heads": 6,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": 8192,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": MROPE_SECTION},
+            "pad_token_id": ids[PAD],
+            "bos_token_id": ids[START],
+            "eos_token_id": ids[END],
+            "tie_word_embeddings": True,
+        },
+        vision_config={
+            "depth": 4,
+            "hidden_size": 160,
+            "intermediate_size": 448,
+            "num_heads": 5,
+            "patch_size": 8,
+            "spatial_merge_size": 2,
+            "temporal_patch_size": 1,
+            "window_size": 128,
+            "fullatt_block_indexes": [1],
+            "out_hidden_size": 192,
+        },
+        image_token_id=ids[IMAGE],
+        video_token_id=ids[VIDEO],
+        vision_start_token_id=ids[VISION_START],
+        vision_end_token_id=ids[VISION_END],
+        pad_token_id=ids[PAD],
+        bos_token_id=ids[START],
+        eos_token_id=ids[END],
+        tie_word_embeddings=True,
+    )
+    config._attn_implementation = "sdpa"
+    return config
+
+
+def make_model(tokenizer: Tokenizer) -> Qwen2_5_VLForConditionalGeneration:
+    """A fresh model in fp32, with heads that start out looking at fixed neighbours."""
+    model = Qwen2_5_VLForConditionalGeneration(make_config(tokenizer))
+    _aim_vision_heads(model.model.visual)
+    _aim_text_heads(model.model.language_model)
+    return model
+
+
+@torch.no_grad()
+def _aim_vision_heads(visual: nn.Module, sharpness: float = 5.0) -> None:
+    """Biases of queries and keys that, turned by rope, make a head attend to one neighbouring patch."""
+    near = [(0, -1), (0, 1), (-1, 0), (1, 0), (0, 2)]
+    far = [(0, -2), (0, 2), (-1, 0), (1, 0), (0, -1)]
+    frequencies = visual.rotary_pos_emb.inv_freq.float()
+    for i, block in enumerate(visual.blocks):
+        heads, dim = block.attn.num_heads, block.attn.head_dim
+        bias = block.attn.qkv.bias.view(3, heads, dim)
+        bias.zero_()
+        for head, (down, right) in zip(range(heads), near if i % 2 == 0 else far, strict=True):
+            angle = torch.cat([down * frequencies, right * frequencies])
+            bias[0, head, : dim // 2] = sharpness * angle.cos()
+            bias[0, head, dim // 2 :] = sharpness * angle.sin()
+            bias[1, head, : dim // 2] = sharpness
+
+
+@torch.no_grad()
+def _aim_text_heads(text: nn.Module, layers: int = 2) -> None:
+    """The first layers' heads look one to three tokens back in the text, or at the cells to the left and above.
+
+    Only the two fastest frequencies of each axis carry the bias, strong enough to tell neighbours apart.
+    """
+    offsets = [(-1, -1, -1), (-2, -2, -2), (0, 0, -1), (-3, -3, -3), (0, 0, -2), (0, -1, 0)]
+    strength = {0: 5.0, 3: 4.0, 1: 9.0, 4: 6.0, 2: 14.0, 5: 7.0}  # by frequency index; axis = index % 3
+    frequencies = text.rotary_emb.inv_freq.float()
+    half = HEAD_DIM // 2
+    for layer in text.layers[:layers]:
+        attention = layer.self_attn
+        queries = attention.q_proj.bias.view(-1, HEAD_DIM)
+        keys = attention.k_proj.bias.view(-1, HEAD_DIM)
+        queries.zero_()
+        keys.zero_()
+        for index, value in strength.items():
+            keys[:, index] = value
+            for head, offset in enumerate(offsets):
+                angle = offset[index % 3] * frequencies[index]
+                queries[head, index] = value * angle.cos()
+                queries[head, half + index] = value * angle.sin()
+
+
+class DenseHead(nn.Module):
+    """Names the glyphs of every visual token: (..., D) to (..., SLOTS, NUM_CLASSES). Used in training only."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.out = nn.Linear(width, SLOTS * NUM_CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.out(self.norm(x)).unflatten(-1, (SLOTS, NUM_CLASSES))
+
+
+class OracleEmbedding(nn.Module):
+    """Visual tokens a perfect vision tower could give: the sum of one embedding a slot. (B, C, SLOTS) to (B, C, D)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(SLOTS * NUM_CLASSES, width)
+        nn.init.normal_(self.table.weight, std=0.03)
+
+    def forward(self, dense: torch.Tensor, noise: float = 0.0, wrong: float = 0.0) -> torch.Tensor:
+        """`noise` is relative to the embeddings' spread; a share `wrong` of the glyphs is replaced at random."""
+        if wrong > 0:
+            swap = (torch.rand(dense.shape) < wrong) & (dense > 0)
+            dense = torch.where(swap, torch.randint(1, 96, dense.shape), dense)
+        used = torch.ones(dense.shape, dtype=torch.float32)
+        used[..., 1:] = (dense[..., 1:] > 0).float()  # an empty first slot has an embedding: blank paper
+        x = (self.table(dense + torch.arange(SLOTS) * NUM_CLASSES) * used[..., None]).sum(-2)
+        if noise > 0:
+            x = x + torch.randn_like(x) * noise * x.detach().std()
+        return x
+
+
+def parameter_count(model: nn.Module) -> float:
+    """Millions of parameters, tied ones counted once."""
+    return math.fsum(p.numel() for p in {id(p): p for p in model.parameters()}.values()) / 1e6

@@ -1,0 +1,36 @@
+"""The symbols a page is written with: characters, table tags, special tokens, and the classes of the dense loss."""
+
+SPECIAL = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+)
+PAD, START, END, VISION_START, VISION_END, IMAGE, VIDEO = SPECIAL
+
+STRUCTURE = (
+    "\n\n",
+    "<table>",
+    "</table>",
+    "<tr>",
+    "</tr>",
+    "<td>",
+    "</td>",
+    '<td colspan="2">',
+    '<td colspan="3">',
+    '<td rowspan="2">',
+)
+
+ASCII = "".join(chr(c) for c in range(32, 127))
+OTHER = "–—‘’“”…•éèêëàâäöüßçñóáíúøåÉÖÜ£€§©®°±×µ·²³½"
+
+# Class 0 means "no glyph in this slot".
+GLYPHS: tuple[str, ...] = (*ASCII, *OTHER, "\n", *STRUCTURE)
+GLYPH_CLASS: dict[str, int] = {glyph: i + 1 for i, glyph in enumerate(GLYPHS)}
+NUM_CLASSES = len(GLYPHS) + 1
+
+CELL = 16  # pixels a side of one visual token: patch size 8, merged 2 by 2
+SLOTS = 8  # glyphs a cell can name in the dense loss
