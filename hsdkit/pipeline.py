@@ -14,7 +14,7 @@ from typing import Any
 from hsdkit.config import RunConfig, compose
 from hsdkit.documents import Document, Page, open_document
 from hsdkit.drafting import expected_seconds, safe_draft
-from hsdkit.errors import HsdkitError
+from hsdkit.errors import ConfigError, HsdkitError, PluginError
 from hsdkit.pays import Experience, estimated_characters, reason_to_skip
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.protocols import Drafter, Engine, OnText, Target, Verifier
@@ -118,6 +118,11 @@ class Pipeline:
         """What makes the results: packages, model, device. Loads the model."""
         return versions(self.target)
 
+    def draft(self, page: Page) -> tuple[Draft, tuple[str, ...]]:
+        """The draft this run would decode the page with, and notes on it: empty for a verifier that uses none, and
+        where drafting would not pay."""
+        return self._draft(page, self._estimate(page))
+
     def _page(self, document: Document, number: int, on_text: OnText | None) -> tuple[Page | None, PageResult]:
         start = time.perf_counter()
         page: Page | None = None
@@ -126,7 +131,9 @@ class Pipeline:
             page = document.page(number)
             failed = replace(failed, width=page.width, height=page.height, notes=page.notes)
             result = self._verified(page, failed, on_text)
-        except Exception as e:  # whatever happens on one page is that page's result
+        except (ConfigError, PluginError):  # would fail every page alike: it is the run's error
+            raise
+        except Exception as e:  # whatever else happens on one page is that page's result
             log.debug("%s, page %d failed", document.name, number, exc_info=True)
             result = replace(failed, error=_reason(e, document, number))
         return page, replace(result, seconds=time.perf_counter() - start)

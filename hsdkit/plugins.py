@@ -1,4 +1,4 @@
-"""The plugin manager: discovers plugins through the entry-point group "hsdkit", and finds and builds their components."""
+"""The plugin manager: discovers plugins through the entry-point group "hsdkit", finds and builds their components."""
 
 from __future__ import annotations
 
@@ -86,7 +86,11 @@ class Plugins:
         known = [c.name for c, _ in self.components(kind)]
         near = [m[0] for m in process.extract(name, known, limit=3, score_cutoff=50)]
         hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        broken = "".join(f"; plugin {s.name!r} of {s.package} is broken: {s.error}" for s in self.states if s.error)
+        broken = "".join(
+            f"; plugin {s.name!r} of {s.package} is broken: {s.error}"
+            for s in self.states
+            if s.error and s.name.replace("_", "-").endswith(name.replace("_", "-"))
+        )
         raise PluginError(f"no {kind} named {name!r}: {hint}known: {', '.join(known) or 'none'}{broken}")
 
     def build(self, kind: Kind, name: str, config: Any = None, **context: Any) -> Any:

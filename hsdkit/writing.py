@@ -54,12 +54,18 @@ class DocumentWriter:
         self.totals += Totals.of(page)
 
     def finish(self) -> tuple[Path, ...]:
-        """Write NAME.md, NAME.json and, if asked for, NAME.drafts.json. Returns their paths."""
+        """Write NAME.md, NAME.json and, if asked for, NAME.drafts.json. Returns their paths.
+
+        A document of which no page was parsed gets no NAME.md; one of an earlier run is removed, as it would not belong
+        to the NAME.json beside it.
+        """
         self._stream.close()
-        written = [
-            _write(self.folder / f"{self.name}.md", _markdown(self._lines())),
-            _write(self.folder / f"{self.name}.json", self._document()),
-        ]
+        written = [_write(self.folder / f"{self.name}.json", self._document())]
+        text = self.folder / f"{self.name}.md"
+        if self.totals.pages:
+            written.insert(0, _write(text, _markdown(self._lines())))
+        else:
+            text.unlink(missing_ok=True)
         if self._save_drafts:
             written.append(_write(self.folder / f"{self.name}.drafts.json", _drafts(self._lines())))
         self._pages.unlink()

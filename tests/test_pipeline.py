@@ -1,0 +1,265 @@
+"""The pipeline: a failing page, drafter or observer never costs another page; drafts are made only where they pay."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from toys import TOY, Toys, blank_pdf, register_toys, toy_registry
+
+import hsdkit
+from hsdkit import hookimpl
+from hsdkit.config import compose
+from hsdkit.documents import Page
+from hsdkit.errors import ConfigError, DocumentError, PluginError
+from hsdkit.pipeline import Pipeline
+from hsdkit.plugins import Plugins
+from hsdkit.results import PageResult
+
+
+def pipeline(*overrides: str, registry: Plugins | None = None) -> Pipeline:
+    registry = registry or toy_registry()
+    return Pipeline(compose([*TOY, *overrides], registry=registry), registry=registry)
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    return blank_pdf(tmp_path / "three.pdf", 3)
+
+
+def test_a_document_becomes_its_pages_in_order(three: Path):
+    result = pipeline("verifier.tau=0.5").parse(three)
+    assert result.ok
+    assert [p.number for p in result.pages] == [1, 2, 3]
+    assert result.markdown == "page 1 of three.pdf\n\npage 2 of three.pdf\n\npage 3 of three.pdf\n"
+    assert result.pages[0].text == "RAW page 1 of three.pdf"
+    assert {(p.verifier, p.tau, p.width, p.height) for p in result.pages} == {("toy", 0.5, 200, 100)}
+    assert result.settings["verifier"]["tau"] == 0.5
+    assert result.versions["model"] == "toy-checkpoint"
+    assert result.versions["dtype"] == "float32"
+    assert all(p.draft.seconds > 0 and p.seconds >= p.draft.seconds for p in result.pages)
+
+
+def test_one_pipeline_serves_many_documents(tmp_path: Path):
+    one = pipeline("pages=1")
+    paths = [blank_pdf(tmp_path / f"{n}.pdf") for n in "ab"]
+    assert [one.parse(p).markdown for p in paths] == ["page 1 of a.pdf\n", "page 1 of b.pdf\n"]
+    assert one.drafter.drafted == [1, 1]  # type: ignore[attr-defined]
+
+
+def test_components_are_built_when_first_needed_and_once(three: Path):
+    p = pipeline()
+    assert "target" not in vars(p)
+    p.load()
+    target = p.target
+    p.parse(three)
+    assert p.target is target
+
+
+def test_the_option_dpi_wins_over_what_the_target_prefers(three: Path):
+    assert pipeline("dpi=144").parse(three).pages[0].width == 400
+
+
+# -- failures
+
+
+def test_a_page_that_fails_is_a_result_with_its_reason(three: Path):
+    pages = pipeline("verifier.fail=[2]").parse(three).pages
+    assert [p.error for p in pages] == [None, "three.pdf, page 2: RuntimeError: the toy broke", None]
+    assert (pages[1].finish_reason, pages[1].markdown, pages[1].width) == ("error", "", 200)
+    assert pages[1].seconds > 0
+
+
+def test_a_page_that_cannot_be_read_is_a_result_with_its_reason(three: Path, monkeypatch: pytest.MonkeyPatch):
+    from hsdkit.pdf_file import PdfFile
+
+    read = PdfFile.page
+
+    def broken(self: PdfFile, index: int) -> Any:
+        if index == 1:
+            raise DocumentError("cannot be rendered")
+        return read(self, index)
+
+    monkeypatch.setattr(PdfFile, "page", broken)
+    seen: list[tuple[Page | None, PageResult]] = []
+    pages = pipeline().parse(three, on_page=lambda page, result: seen.append((page, result))).pages
+    assert [p.error for p in pages] == [None, "three.pdf, page 2: cannot be rendered", None]
+    assert [page is None for page, _ in seen] == [False, True, False]
+
+
+def test_a_file_that_cannot_be_opened_raises(tmp_path: Path):
+    with pytest.raises(DocumentError, match="no such file"):
+        pipeline().parse(tmp_path / "none.pdf")
+
+
+def test_a_page_that_is_not_there_raises(three: Path):
+    with pytest.raises(DocumentError, match="3 pages"):
+        pipeline("pages=4").parse(three)
+
+
+@pytest.mark.parametrize(
+    ("behave", "note"),
+    [
+        ("refuse", "no draft: drafter 'toy' failed: the page is upside down"),
+        ("crash", "no draft: drafter 'toy' failed: ZeroDivisionError: division by zero"),
+        ("garbage", "no draft: drafter 'toy' failed: TypeError: returned list instead of a Draft"),
+    ],
+)
+def test_a_failing_drafter_is_a_note_and_an_empty_draft(three: Path, behave: str, note: str):
+    for page in pipeline(f"drafter.behave={behave}").parse(three).pages:
+        assert page.error is None
+        assert page.draft.regions == ()
+        assert note in page.notes
+        assert page.markdown
+
+
+def test_malformed_regions_are_left_out_and_counted(three: Path):
+    page = pipeline("drafter.behave=half").parse(three).pages[0]
+    assert [r.text for r in page.draft.regions] == ["drafted"]
+    assert "drafter 'toy': 1 malformed regions left out" in page.notes
+
+
+def test_wrong_settings_end_the_run_instead_of_failing_every_page(three: Path, monkeypatch: pytest.MonkeyPatch):
+    p = pipeline()
+
+    def refuse(*args: Any) -> Any:
+        raise ConfigError("tau=7: must be at most 1")
+
+    monkeypatch.setattr(p.verifier, "verify", refuse)
+    with pytest.raises(ConfigError, match="tau=7"):
+        p.parse(three)
+
+
+def test_a_component_that_lacks_its_package_says_what_to_install(three: Path):
+    with pytest.raises(PluginError, match=r'pip install "hsdkit\[toys\]"'):
+        pipeline("drafter=toy_missing").parse(three)
+
+
+def test_a_drafter_that_is_not_used_is_not_built(three: Path):
+    p = pipeline("drafter=toy_missing", "verifier.uses_draft=no")
+    assert p.parse(three).ok
+
+
+def test_an_empty_page_is_flagged(three: Path):
+    page = pipeline("verifier.text= ", "pages=1").parse(three).pages[0]
+    assert page.error is None
+    assert "the model wrote no text" in page.notes
+
+
+# -- streaming
+
+
+def test_pages_stream_and_only_one_image_is_held(tmp_path: Path):
+    images: list[weakref.ref[Image.Image]] = []
+    alive: list[int] = []
+
+    def on_page(page: Page | None, result: PageResult) -> None:
+        assert page is not None
+        gc.collect()
+        alive.append(sum(ref() is not None for ref in images))
+        images.append(weakref.ref(page.image))
+
+    pages = pipeline().pages(blank_pdf(tmp_path / "many.pdf", 5), on_page=on_page)
+    assert next(pages).number == 1
+    assert len(images) == 1
+    assert [p.number for p in pages] == [2, 3, 4, 5]
+    assert alive == [0, 0, 0, 0, 0]
+
+
+def test_text_arrives_as_it_is_written(three: Path):
+    texts: list[str] = []
+    pipeline("pages=1").parse(three, on_text=lambda index, text: texts.append(text))
+    assert texts == ["RAW page 1 of three.pdf"]
+
+
+def test_observers_see_every_page_and_cannot_stop_the_run(three: Path, caplog: pytest.LogCaptureFixture):
+    seen: list[tuple[str, int, bool]] = []
+
+    class Observer:
+        @hookimpl
+        def hsdkit_page_finished(self, source: str, result: PageResult) -> None:
+            seen.append((source, result.number, result.error is None))
+            raise RuntimeError("observer broke")
+
+    registry = toy_registry()
+    registry.register(Observer(), "observer")
+    result = pipeline("verifier.fail=[2]", registry=registry).parse(three)
+    assert [p.error is None for p in result.pages] == [True, False, True]
+    assert seen == [(str(three), 1, True), (str(three), 2, False), (str(three), 3, True)]
+    assert "observer broke" in caplog.text
+
+
+# -- does a draft pay?
+
+
+@pytest.fixture
+def printed(tmp_path: Path) -> Path:
+    """Three pages of stripes: about 2,700 characters' worth of ink each."""
+    page = Image.new("RGB", (300, 400), "white")
+    for x in range(0, 300, 6):
+        for y in range(0, 400, 8):
+            page.paste("black", (x, y, x + 3, y + 5))
+    path = tmp_path / "printed.tif"
+    page.save(path, save_all=True, append_images=[page, page])
+    return path
+
+
+def test_a_draft_that_costs_more_than_it_saves_is_not_made_and_the_note_says_why(printed: Path):
+    p = pipeline("drafter.seconds=60", "engine.token=0.001")
+    page = p.parse(printed).pages[0]
+    assert p.drafter.drafted == []  # type: ignore[attr-defined]
+    assert page.draft.regions == ()
+    assert any("no draft: making it would take about 60 s" in note for note in page.notes)
+
+
+def test_draft_always_drafts_all_the_same(printed: Path):
+    p = pipeline("drafter.seconds=60", "engine.token=0.001", "draft=always", "pages=1")
+    assert p.parse(printed).pages[0].draft.regions
+    assert p.drafter.drafted == [1]  # type: ignore[attr-defined]
+
+
+def test_a_cheap_draft_is_made(printed: Path):
+    p = pipeline("drafter.seconds=0.01")
+    p.parse(printed)
+    assert p.drafter.drafted == [1, 2, 3]  # type: ignore[attr-defined]
+
+
+def test_what_pages_showed_decides_for_the_next(printed: Path):
+    # Page 1 is expected to be long, but writes few tokens: from page 2 on the draft no longer pays.
+    p = pipeline("drafter.seconds=2", "engine.token=0.01", "verifier.step=0.0001", "verifier.text=short")
+    pages = p.parse(printed).pages
+    assert p.drafter.drafted == [1]  # type: ignore[attr-defined]
+    assert any("no draft" in note for note in pages[1].notes)
+
+
+# -- the public face
+
+
+def test_parse_takes_a_path_and_options(three: Path):
+    register_toys()
+    result = hsdkit.parse(
+        three, drafter="toy", target="toy", engine="toy", verifier={"name": "toy", "tau": 0.5}, pages="2"
+    )
+    assert [(p.number, p.tau) for p in result.pages] == [(2, 0.5)]
+
+
+def test_parse_refuses_unknown_options(three: Path):
+    with pytest.raises(ConfigError, match="did you mean pages"):
+        hsdkit.parse(three, page="2")
+
+
+def test_every_public_name_is_there():
+    for name in hsdkit.__all__:
+        assert getattr(hsdkit, name)
+    with pytest.raises(AttributeError, match="no_such"):
+        _ = hsdkit.no_such
+
+
+def test_plugins_are_told_apart_by_name():
+    registry = toy_registry()
+    with pytest.raises(PluginError, match="already provided"):
+        registry.register(Toys(), "again")

@@ -1,0 +1,237 @@
+"""Results on disk: lossless JSON, whole files or none, finished pages after a kill, names that never collide."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hsdkit.errors import DocumentError
+from hsdkit.regions import Box, Draft, Label, Region
+from hsdkit.results import DocumentResult, PageResult, SequenceResult, StageResult, StageTimes, Step
+from hsdkit.results_json import dumps, page_from_json, page_to_json
+from hsdkit.totals import Totals
+from hsdkit.writing import DocumentWriter, OutputError, result_names
+
+# -- any result at all
+
+texts = st.text(max_size=30)
+seconds = st.floats(0, 1e6)
+numbers = st.integers(0, 10**6)
+reasons = st.sampled_from(["eos", "length", "loop", "error"])
+notes = st.lists(texts, max_size=3).map(tuple)
+coordinates = st.floats(-1e5, 1e5)
+regions = st.builds(
+    Region,
+    st.builds(Box, coordinates, coordinates, coordinates, coordinates),
+    st.sampled_from(Label),
+    texts,
+    st.sampled_from(["text", "html", "latex"]),
+    st.none() | st.integers(1, 6),
+    st.none() | st.floats(0, 1),
+)
+drafts = st.builds(Draft, st.lists(regions, max_size=3).map(tuple), texts, seconds, notes)
+steps = st.builds(Step, numbers, numbers, st.booleans(), texts, seconds)
+sequences = st.builds(
+    SequenceResult,
+    st.lists(numbers, max_size=5).map(tuple),
+    texts,
+    reasons,
+    st.lists(steps, max_size=5).map(tuple),
+    st.lists(texts, max_size=5).map(tuple),
+    numbers,
+)
+stages = st.builds(
+    StageResult,
+    st.sampled_from(["regions", "page"]),
+    st.lists(sequences, max_size=3).map(tuple),
+    st.builds(StageTimes, seconds, seconds, seconds, seconds),
+    numbers,
+    st.lists(numbers, max_size=3).map(tuple),
+)
+pages = st.builds(
+    PageResult,
+    number=numbers,
+    markdown=texts,
+    text=texts,
+    finish_reason=reasons,
+    verifier=texts,
+    tau=st.floats(0.01, 1),
+    width=numbers,
+    height=numbers,
+    draft=drafts,
+    stages=st.lists(stages, max_size=2).map(tuple),
+    seconds=seconds,
+    notes=notes,
+    error=st.none() | texts,
+)
+options = st.dictionaries(texts, st.none() | texts | numbers | st.lists(numbers, max_size=2), max_size=3)
+documents = st.builds(
+    DocumentResult,
+    texts,
+    st.lists(pages, max_size=3).map(tuple),
+    options,
+    st.dictionaries(texts, texts, max_size=3),
+    st.none() | texts,
+)
+
+
+def a_page(number: int, text: str = "some text", tokens: int = 4) -> PageResult:
+    made = tuple(Step(8, 3, True, "draft", 0.5) for _ in range((tokens - 1) // 4))
+    sequence = SequenceResult(tuple(range(tokens)), text, "eos", made, ("x",) * tokens)
+    stage = StageResult("page", (sequence,), StageTimes(0.1, 0.2, 0.5 * len(made)), len(made))
+    draft = Draft((Region(Box(0, 0, 1, 1), Label.TEXT, text),), "toy", 0.25)
+    return PageResult(number, text, text, "eos", "hsd", width=10, height=20, draft=draft, stages=(stage,), seconds=9.0)
+
+
+@settings(max_examples=50)
+@given(documents)
+def test_a_document_survives_json(document: DocumentResult):
+    assert DocumentResult.from_json(document.to_json()) == document
+
+
+@settings(max_examples=25)
+@given(documents)
+def test_what_the_writer_writes_is_what_to_json_says(
+    tmp_path_factory: pytest.TempPathFactory, document: DocumentResult
+):
+    folder = tmp_path_factory.mktemp("out")
+    with DocumentWriter(folder, "x", document.source, document.settings) as writer:
+        for page in document.pages:
+            writer.add(page)
+        writer.versions, writer.error = document.versions, document.error
+    loaded = DocumentResult.load(folder / "x.json")
+    assert loaded == document
+    assert (folder / "x.json").read_bytes() == document.to_json().encode()
+    if document.pages:
+        assert (folder / "x.md").read_bytes() == document.markdown.encode()
+
+
+def test_text_json_cannot_hold_as_utf8_is_escaped_and_comes_back():
+    page = PageResult(1, text="half a pair \ud800", markdown="é \u2028 \x00 漢")
+    line = dumps(page_to_json(page))
+    assert "\n" not in line
+    line.encode("utf-8")
+    assert page_from_json(json.loads(line)) == page
+
+
+def test_non_finite_numbers_become_null_so_that_any_json_reader_reads_them():
+    assert dumps({"a": float("nan"), "b": [float("inf")], "c": (1.5,)}) == '{"a":null,"b":[null],"c":[1.5]}'
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", "3", '{"pages": [{}]}', "\x00"])
+def test_what_is_no_result_is_refused_in_one_line(tmp_path: Path, text: str):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(DocumentError, match=r"x\.json.*not a result of hsdkit"):
+        DocumentResult.load(path)
+    with pytest.raises(DocumentError, match=r"none\.json"):
+        DocumentResult.load(tmp_path / "none.json")
+
+
+# -- the files
+
+
+def test_a_page_is_readable_as_soon_as_it_is_finished(tmp_path: Path):
+    writer = DocumentWriter(tmp_path / "new" / "out", "a", "a.pdf", {})
+    writer.add(a_page(1))
+    writer.add(a_page(2))
+    lines = (tmp_path / "new/out/a.pages.jsonl").read_text().splitlines()
+    assert [page_from_json(json.loads(line)).number for line in lines] == [1, 2]
+    assert not (tmp_path / "new/out/a.json").exists()
+    writer.finish()
+    assert sorted(p.name for p in (tmp_path / "new/out").iterdir()) == ["a.json", "a.md"]
+
+
+def test_an_interruption_leaves_the_finished_pages_as_final_files(tmp_path: Path):
+    def interrupted() -> None:
+        with DocumentWriter(tmp_path, "a", "a.pdf", {}) as writer:
+            writer.add(a_page(1, "one"))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert (tmp_path / "a.md").read_text() == "one\n"
+    assert len(DocumentResult.load(tmp_path / "a.json").pages) == 1
+
+
+def test_a_document_without_pages_has_its_error_and_no_text_of_an_earlier_run(tmp_path: Path):
+    (tmp_path / "a.md").write_text("from an earlier run")
+    with DocumentWriter(tmp_path, "a", "a.pdf", {}) as writer:
+        writer.error = "broken"
+    assert DocumentResult.load(tmp_path / "a.json").error == "broken"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_drafts_are_saved_in_the_shape_they_have_in_the_result(tmp_path: Path):
+    with DocumentWriter(tmp_path, "a", "a.pdf", {}, save_drafts=True) as writer:
+        writer.add(a_page(3))
+    saved = json.loads((tmp_path / "a.drafts.json").read_text())["pages"]
+    page = json.loads((tmp_path / "a.json").read_text())["pages"][0]
+    assert saved == [{k: page[k] for k in ("number", "width", "height", "draft")}]
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_that_names_it(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="output=FOLDER"):
+        DocumentWriter(tmp_path / "file", "a", "a.pdf", {})
+
+
+def test_memory_does_not_grow_with_the_number_of_pages(tmp_path: Path):
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        with DocumentWriter(tmp_path, f"a{count}", "a.pdf", {}) as writer:
+            for n in range(count):
+                writer.add(a_page(n, "x" * 5_000, tokens=600))
+        _, top = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return top
+
+    assert peak(24) < 1.2 * peak(6)
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["a/x.pdf", "y.png"], ["x", "y"]),
+        (["x.pdf", "x.png"], ["x.pdf", "x.png"]),
+        (["a/x.pdf", "b/x.pdf"], ["x.pdf", "x.pdf-2"]),
+        (["X.pdf", "x.PDF"], ["X.pdf", "x.PDF-2"]),
+        (["a/x.pdf", "b/x.pdf", "x.pdf-2.pdf"], ["x.pdf", "x.pdf-3", "x.pdf-2"]),
+    ],
+)
+def test_inputs_with_the_same_stem_get_names_of_their_own(paths: list[str], names: list[str]):
+    assert result_names([Path(p) for p in paths]) == names
+
+
+@given(st.lists(st.sampled_from(["x.pdf", "x.png", "a/x.pdf", "X.pdf", "x.pdf-2.pdf", "x-2.pdf", "y.tif"]), max_size=8))
+def test_names_never_collide_even_where_case_does_not_count(paths: list[str]):
+    names = [n.casefold() for n in result_names([Path(p) for p in paths])]
+    assert len(set(names)) == len(names)
+
+
+# -- totals
+
+
+def test_totals_count_what_the_glossary_says():
+    total = Totals.over([a_page(1, tokens=9), a_page(2, tokens=5), replace(a_page(3, tokens=5), error="x")])
+    assert (total.pages, total.failed, total.page_tokens, total.steps) == (3, 1, 19, 4)
+    assert (total.aal, total.tokens_per_step) == (3.0, 4.0)
+    assert total.accepted_lengths == {3: 4}
+    assert total.seconds["draft"] == 0.75
+    assert total.seconds["page_decode"] == 2.0
+    assert sum(total.seconds.values()) == pytest.approx(total.wall)
+
+
+@settings(max_examples=30)
+@given(st.lists(pages, max_size=4))
+def test_totals_of_parts_add_up(several: list[PageResult]):
+    whole = Totals.over(several)
+    halves = Totals.over(several[:2]) + Totals.over(several[2:])
+    assert (whole.steps, whole.tokens, whole.accepted_lengths) == (halves.steps, halves.tokens, halves.accepted_lengths)
+    assert whole.aal == pytest.approx(halves.aal)
