@@ -1,0 +1,111 @@
+"""Does Stage 1 pay on this page? A forecast of both ways in seconds, corrected by what the pages before have shown.
+
+Reading the crops first costs their prefill and their decoding (all regions in one batch), and makes better drafts for
+the page. It pays when drafts are poor and regions many, and never when the drafter already wrote what the model will.
+
+The model of it: a draft token survives verification with probability `a`, so a chain of k draft tokens yields
+`1 + a + ... + a**k` tokens in a pass (bonus token included), and passes cost what the engine measured. The number
+of draft tokens is chosen as the engine would: for the most tokens per second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hsdkit.protocols import Engine
+from hsdkit.regions import Region
+from hsdkit.results import StageResult
+
+#: Characters that one wrong character of a draft costs, itself included, before matching has found its way back.
+_PER_SLIP = 1.7
+#: Share of wrong characters to expect of a drafter that does not score its regions.
+_UNSCORED = 0.05
+_WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+#: How much one page moves what is believed.
+_RATE = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Expected seconds after the page's own prefill: the page stage `alone`, and both stages (`staged`)."""
+
+    alone: float
+    staged: float
+
+    @property
+    def pays(self) -> bool:
+        return self.staged < self.alone
+
+
+@dataclass(slots=True)
+class Experience:
+    """What is believed of this target, drafter and machine; starts with a guess and follows the pages.
+
+    draft_slips: share of characters of a draft that the model writes otherwise, beyond what the drafter's score says.
+    crop_slips: the same for drafts that are the model's own reading of the crops.
+    prefill: seconds of image encoding and prefill per pixel of page; None before the first page.
+    """
+
+    draft_slips: float = 0.01
+    crop_slips: float = 0.02
+    prefill: float | None = field(default=None)
+
+    def forecast(
+        self, engine: Engine, regions: Sequence[tuple[Region, int]], crop_pixels: float, prompt_tokens: float
+    ) -> Forecast:
+        """For regions with the number of tokens of their drafts. `crop_pixels` is the area of all crops together,
+        `prompt_tokens` what prefilling them would take where no page has shown its cost yet."""
+        tokens = sum(n for _, n in regions)
+        longest = max(n for _, n in regions)
+        per_token = sum(len(r.text) for r, _ in regions) / tokens
+        draft = survival(wrong_characters(r for r, _ in regions) + self.draft_slips, per_token)
+        prefill = self.prefill * crop_pixels if self.prefill is not None else prompt_tokens * _prefill_guess(engine)
+        return Forecast(
+            alone=decode_seconds(engine, tokens, tokens, draft),
+            staged=prefill
+            + decode_seconds(engine, tokens, longest, draft)
+            + decode_seconds(engine, tokens, tokens, survival(self.crop_slips, per_token)),
+        )
+
+    def learn(self, page: StageResult, pixels: float, wrong: float | None) -> None:
+        """From a finished page stage of a page of so many pixels. `wrong` is the share of wrong characters its drafter
+        owned up to, None when the page was drafted from Stage 1."""
+        self.prefill = (page.times.encode + page.times.prefill) / pixels
+        (sequence,) = page.sequences
+        if len(sequence.steps) < 8 or not sequence.text:
+            return
+        a = 1 - len(sequence.steps) / len(sequence.tokens)
+        seen = 1 - max(a, 0.01) ** (len(sequence.tokens) / len(sequence.text) / _PER_SLIP)
+        if wrong is None:
+            self.crop_slips += _RATE * (seen - self.crop_slips)
+        else:
+            self.draft_slips += _RATE * (max(0.0, seen - wrong) - self.draft_slips)
+
+
+def wrong_characters(regions: Iterable[Region]) -> float:
+    """Share of wrong characters that the drafter's scores own up to."""
+    scored = [(len(r.text), _UNSCORED if r.score is None else 1 - r.score) for r in regions]
+    characters = sum(n for n, _ in scored)
+    return sum(n * wrong for n, wrong in scored) / characters if characters else 0.0
+
+
+def survival(wrong: float, characters: float) -> float:
+    """The probability that a draft token of so many characters is accepted at that share of wrong characters."""
+    return float((1 - min(max(wrong, 0.0), 1.0)) ** (_PER_SLIP * characters))
+
+
+def decode_seconds(engine: Engine, tokens: int, longest: int, a: float) -> float:
+    """Seconds to decode sequences of `tokens` tokens in all, the longest of `longest`, in one batch."""
+    rows = tokens / longest
+
+    def seconds(width: int) -> float:
+        chain = width if a >= 1 else (1 - a**width) / (1 - a)
+        return longest / chain * engine.pass_seconds(round(rows * width))
+
+    return min(map(seconds, _WIDTHS))
+
+
+def _prefill_guess(engine: Engine) -> float:
+    """Seconds a prompt token: what a token costs in a wide pass, and half of that again for the vision tower."""
+    return 1.5 * engine.pass_seconds(128) / 128

@@ -1,0 +1,115 @@
+"""`hsd`: Hierarchical Speculative Decoding. Stage 1 reads the regions, Stage 2 the page, drafting from Stage 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from hsdkit_plugins.verifiers.common import Crop, crops_of, page_stage, page_verdict, region_stage
+from hsdkit_plugins.verifiers.forecast import Experience, wrong_characters
+from hsdkit_plugins.verifiers.region import RegionConfig
+
+from hsdkit.components import Component
+from hsdkit.hookspecs import hookimpl
+from hsdkit.protocols import DecodeRequest, Engine, OnText, Target, Verdict
+from hsdkit.regions import Draft
+from hsdkit.results import StageResult
+
+if TYPE_CHECKING:
+    from hsdkit.documents import Page
+
+
+@dataclass(frozen=True)
+class HSDConfig(RegionConfig):
+    """Options of `hsd`.
+
+    stage1: whether regions are read before the page. `auto`: where a forecast says that it is faster than drafting the
+        page from the drafter's own text; `always` (as in the paper); `never` (then it is `page`). Pages with fewer than
+        two regions to read never have a Stage 1.
+    """
+
+    stage1: Literal["auto", "always", "never"] = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stage1 not in ("auto", "always", "never"):
+            raise ValueError(f"stage1={self.stage1}: must be auto, always or never")
+
+
+class HSD:
+    name = "hsd"
+    uses_draft = True
+
+    def __init__(self, config: HSDConfig) -> None:
+        self.settings = config.settings
+        self._stage1 = config.stage1
+        self._margin = config.region_margin
+        self._experience = Experience()
+
+    def verify(
+        self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None
+    ) -> Verdict:
+        crops = crops_of(page, draft, target, self._margin)
+        why_not = self._why_not(page, draft, crops, target, engine)
+        before: list[StageResult] = []
+        if why_not is None:
+            first = self._read_regions(page, draft, crops, target, engine)
+            before, drafts = [first], _best_texts(crops, first)
+        else:
+            drafts = [target.render(r) for r in draft.readable]
+        stage = page_stage(page, drafts, target, engine, self.settings, on_text)
+        if drafts:
+            wrong = None if before else wrong_characters(draft.readable)
+            self._experience.learn(stage, page.width * page.height, wrong)
+        return page_verdict(stage, page, target, (why_not,) if why_not else (), before)
+
+    def _why_not(self, page: Page, draft: Draft, crops: Sequence[Crop], target: Target, engine: Engine) -> str | None:
+        """Why the page is read without reading its regions first; None when they are read, "" when nobody need know."""
+        if self._stage1 == "never" or not crops:
+            return ""
+        if len(crops) < 2:
+            return "Stage 1 left out: the draft has only one region to read"
+        if self._stage1 == "always":
+            return None
+        regions = [(draft.regions[c.index], max(1, len(target.tokenizer(c.draft)["input_ids"]))) for c in crops]
+        area = sum(c.box.area for c in crops)
+        prompt_tokens = 0.0
+        if self._experience.prefill is None:
+            whole = target.inputs([DecodeRequest(page.image, target.prompt(None))])["input_ids"].shape[1]
+            prompt_tokens = whole * area / (page.width * page.height)
+        forecast = self._experience.forecast(engine, regions, area, prompt_tokens)
+        if forecast.pays:
+            return None
+        return (
+            f"Stage 1 left out: reading {len(crops)} regions first should take {forecast.staged:.2g} s, the page "
+            f"with the drafter's text {forecast.alone:.2g} s (verifier.stage1=always reads them all the same)"
+        )
+
+    def _read_regions(
+        self, page: Page, draft: Draft, crops: Sequence[Crop], target: Target, engine: Engine
+    ) -> StageResult:
+        """Stage 1. A crop that sends the model astray must not cost more than the page: texts much longer than their
+        drafts are given up."""
+        longest = max(len(target.tokenizer(c.draft)["input_ids"]) for c in crops)
+        limit = min(self.settings.max_new_tokens, 64 + 2 * longest)
+        return region_stage(page, draft, crops, target, engine, replace(self.settings, max_new_tokens=limit))
+
+
+def _best_texts(crops: Sequence[Crop], stage: StageResult) -> list[str]:
+    """What the model read in each crop; the drafter's own text where it did not come to an end or found nothing."""
+    read = [s.text.strip() if s.finish_reason == "eos" else "" for s in stage.sequences]
+    return [text or crop.draft for crop, text in zip(crops, read, strict=True)]
+
+
+@hookimpl
+def hsdkit_components() -> Iterable[Component]:
+    return [
+        Component(
+            kind="verifier",
+            name="hsd",
+            summary="Hierarchical Speculative Decoding: regions in one batch, then the page",
+            config=HSDConfig,
+            factory=HSD,
+        )
+    ]
