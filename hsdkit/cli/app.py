@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from hsdkit.cli import console
+from hsdkit.cli.bench import bench
 from hsdkit.cli.doctor import doctor
 from hsdkit.cli.plugins import plugins
 from hsdkit.cli.run import run
@@ -68,5 +69,6 @@ def hsdkit(
 
 
 app.command()(run)
+app.command()(bench)
 app.command()(plugins)
 app.command()(doctor)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hsdkit.cli import console
 from hsdkit.cli.display import Display, choose_display
-from hsdkit.cli.summary import print_summary
+from hsdkit.cli.summary import count, print_summary
 from hsdkit.config import RunConfig
 from hsdkit.documents import Document, Page, find_inputs
 from hsdkit.errors import DocumentError
@@ -97,7 +97,7 @@ class Batch:
             writer.error = str(e)
             self._fail(str(e))
         except KeyboardInterrupt:
-            writer.error = f"interrupted after {writer.totals.pages} pages"
+            writer.error = f"interrupted after {count(writer.totals.pages, 'page')}"
             raise
         finally:
             self.outcome.written += writer.finish()

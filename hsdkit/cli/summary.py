@@ -24,8 +24,8 @@ def summary_lines(config: RunConfig, outcome: Outcome) -> list[str]:
     """The summary with rich markup, a line an entry."""
     totals = outcome.totals
     lines = [
-        f"[bold]{_count(outcome.documents, 'document')}, {_count(totals.pages, 'page')}[/]"
-        + (f", [bold red]{_count(len(outcome.failures), 'failure')}[/]" if outcome.failures else "")
+        f"[bold]{count(outcome.documents, 'document')}, {count(totals.pages, 'page')}[/]"
+        + (f", [bold red]{count(len(outcome.failures), 'failure')}[/]" if outcome.failures else "")
         + (", [bold red]interrupted[/]" if outcome.interrupted else "")
     ]
     if totals.pages:
@@ -50,5 +50,5 @@ def _exactness(config: RunConfig) -> str:
     return f"{how}: verifier {config.verifier.name}, drafter {config.drafter.name}, target {config.target.name}"
 
 
-def _count(n: int, what: str) -> str:
+def count(n: int, what: str) -> str:
     return f"{n} {what}{'s' * (n != 1)}"

@@ -1,0 +1,84 @@
+"""Plugins: discovery, broken ones, name clashes, requirements, and building."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+from toys import ToyDrafter, Toys, toy_registry
+
+import hsdkit.plugins as module
+from hsdkit import hookimpl
+from hsdkit.components import Component, Requirement
+from hsdkit.errors import PluginError
+from hsdkit.plugins import Plugins
+
+
+def discovered(monkeypatch: pytest.MonkeyPatch, **values: str) -> Plugins:
+    entries = [EntryPoint(name.replace("_", "-"), value, "hsdkit") for name, value in values.items()]
+    monkeypatch.setattr(module, "entry_points", lambda group: entries)
+    found = Plugins()
+    found.discover()
+    return found
+
+
+def test_a_broken_plugin_is_listed_and_stops_no_other(monkeypatch: pytest.MonkeyPatch):
+    found = discovered(monkeypatch, drafter_gone="no_such_module_at_all", toys="toys:plugin")
+    errors = {s.name: s.error for s in found.states}
+    assert "No module named 'no_such_module_at_all'" in str(errors["drafter-gone"])
+    assert "has no attribute 'plugin'" in str(errors["toys"])
+    with pytest.raises(PluginError, match="plugin 'drafter-gone'"):
+        found.component("drafter", "gone")
+
+
+def test_the_environment_can_limit_what_is_loaded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HSDKIT_PLUGINS", "one, three")
+    found = discovered(monkeypatch, one="json", two="json.decoder", three="json.encoder")
+    assert [s.name for s in found.states] == ["one", "three"]
+
+
+def test_a_name_that_is_taken_is_refused_and_nothing_of_the_plugin_is_kept():
+    class Clash:
+        @hookimpl
+        def hsdkit_components(self) -> list[Component]:
+            return [
+                Component("drafter", "fresh", "", ToyDrafter, ToyDrafter),
+                Component("drafter", "toy", "", ToyDrafter, ToyDrafter),
+            ]
+
+    registry = toy_registry()
+    with pytest.raises(PluginError, match="drafter 'toy' is already provided by plugin 'toys'"):
+        registry.register(Clash(), "clash")
+    assert "fresh" not in [c.name for c, _ in registry.components("drafter")]
+    registry.register(Toys.__new__(type("Empty", (), {})), "empty")
+
+
+def test_a_plugin_that_fails_to_answer_is_refused():
+    class Failing:
+        @hookimpl
+        def hsdkit_components(self) -> list[Component]:
+            raise OSError("no list today")
+
+    registry = toy_registry()
+    with pytest.raises(OSError, match="no list today"):
+        registry.register(Failing(), "failing")
+    assert registry.component("drafter", "toy").name == "toy"
+
+
+def test_building_takes_the_typed_config_and_defaults_without_one():
+    registry = toy_registry()
+    built: Any = registry.build("drafter", "toy")
+    assert built.config == registry.component("drafter", "toy").config()
+
+
+def test_what_a_component_lacks_is_named_with_its_install():
+    with pytest.raises(PluginError, match=r'surely_not_installed, not installed: pip install "hsdkit\[toys\]"'):
+        toy_registry().build("drafter", "toy_missing")
+
+
+@pytest.mark.parametrize(
+    ("name", "there"), [("json", True), ("json.decoder", True), ("nope", False), ("nope.sub", False)]
+)
+def test_a_requirement_knows_whether_its_module_is_installed(name: str, there: bool):
+    assert Requirement(name, "x").installed is there
