@@ -27,21 +27,28 @@ class CostCurve:
     seconds: tuple[float, ...]
 
     @classmethod
-    def measure(cls, run: Callable[[int], float], rows: int, patience: float = 0.5) -> CostCurve:
+    def measure(cls, run: Callable[[int], float], rows: int, rounds: int = 6, patience: float = 0.5) -> CostCurve:
         """Measure widths 1, 2, 4, ... up to `MAX_PACKED`; `run(width)` makes one pass over `rows` rows and returns its
-        seconds. Each width is run up to four times, for about `patience` seconds, and its fastest run counts."""
-        tokens, seconds = [], []
+        seconds. The widths take turns, so that a busy moment of the machine does not hit one of them alone, for up to
+        `rounds` rounds or about `patience` seconds; the fastest run of each counts."""
+        run(1)
+        fastest: dict[int, float] = {}
         width = 1
         while width <= MAX_PACKED:
-            times = [run(width)]
-            while len(times) < 4 and sum(times) < patience:
-                times.append(run(width))
-            tokens.append(rows * width)
-            seconds.append(min(times))
-            if seconds[-1] > HOPELESS * seconds[0]:
+            fastest[width] = run(width)
+            if fastest[width] > HOPELESS * fastest[1]:
                 break
             width *= 2
-        return cls(tuple(tokens), tuple(np.maximum.accumulate(seconds).tolist()))
+        spent = sum(fastest.values())
+        for _ in range(rounds - 1):
+            if spent > patience:
+                break
+            for width in fastest:
+                seconds = run(width)
+                spent += seconds
+                fastest[width] = min(fastest[width], seconds)
+        rising = np.maximum.accumulate(list(fastest.values())).tolist()
+        return cls(tuple(rows * width for width in fastest), tuple(rising))
 
     def at(self, tokens: np.ndarray) -> np.ndarray:
         """Interpolated seconds; beyond the last measurement the last slope goes on."""
@@ -52,23 +59,20 @@ class CostCurve:
         return seconds + slope * np.maximum(0, tokens - self.tokens[-1])
 
 
-def choose_width(survivals: Sequence[np.ndarray], curve: CostCurve, overhead: float = 0.0) -> int:
+def choose_width(survivals: Sequence[np.ndarray], seconds: np.ndarray) -> int:
     """The width K, root included, at which the expected tokens per second are highest.
 
-    `survivals` holds the survival probabilities of each live row's draft nodes; with width K every row verifies its K -
-    1 likeliest, and gains their sum and the bonus token. `overhead` is the seconds a step costs besides the pass.
+    `survivals` holds the survival probabilities of each live row's draft nodes; with width K every row verifies its
+    K - 1 likeliest, and gains their sum and the bonus token. `seconds[K - 1]` is what a step of width K takes.
     """
-    longest = min(MAX_PACKED - 1, max(len(s) for s in survivals))
-    if not longest:
-        return 1
-    expected = np.full(longest + 1, float(len(survivals)))
+    longest = min(len(seconds), 1 + max(map(len, survivals)))
+    expected = np.full(longest, float(len(survivals)))
     for survival in survivals:
-        gains = np.zeros(longest)
-        likeliest = -np.sort(-survival)[:longest]
-        gains[: len(likeliest)] = likeliest
-        expected[1:] += np.cumsum(gains)
-    widths = np.arange(1, longest + 2)
-    return int(widths[np.argmax(expected / (curve.at(len(survivals) * widths) + overhead))])
+        likeliest = np.sort(survival)[::-1][: longest - 1]
+        gains = np.cumsum(likeliest)
+        expected[1 : len(gains) + 1] += gains
+        expected[len(gains) + 1 :] += gains[-1] if len(gains) else 0.0
+    return int(np.argmax(expected / seconds[:longest])) + 1
 
 
 class Budget:
@@ -81,22 +85,33 @@ class Budget:
     def __init__(self, max_packed: int | None, curve: CostCurve | None) -> None:
         self._fixed = max_packed
         self._curve = curve
+        self._seconds: dict[int, np.ndarray] = {}
+        self._excess = 0.0
         self._narrow = 0
-        self._overhead = 0.0
 
     def width(self, survivals: Sequence[np.ndarray]) -> int:
-        """Packed tokens of each row, root included, given the survival probabilities of every live row's draft
-        nodes."""
-        drafted = 1 + max(len(s) for s in survivals)
+        """Packed tokens of each row, root included, given the survival probabilities of all live rows' draft nodes."""
+        drafted = 1 + max(map(len, survivals))
+        if drafted == 1:
+            return 1
         if self._fixed is not None or self._curve is None:
             return min(drafted, self._fixed or 1)
-        width = choose_width(survivals, self._curve, self._overhead)
-        self._narrow = self._narrow + 1 if width < drafted and width == 1 else 0
+        width = choose_width(survivals, self._predicted(len(survivals)) + self._excess)
+        self._narrow = self._narrow + 1 if width == 1 else 0
         if self._narrow < PROBE_EVERY:
             return width
         self._narrow = 0
         return min(drafted, PROBE_WIDTH)
 
-    def spent(self, overhead: float) -> None:
-        """Tell how many seconds the last step took besides the pass (a running mean is kept)."""
-        self._overhead += 0.1 * (overhead - self._overhead)
+    def spent(self, rows: int, width: int, seconds: float) -> None:
+        """What a step really took. A running mean of what it took beyond the pass as measured (matching, bookkeeping, a
+        longer cache) is added to every width's cost."""
+        if self._curve is not None:
+            predicted = self._predicted(rows)[width - 1]
+            self._excess += 0.1 * (max(0.0, seconds - predicted) - self._excess)
+
+    def _predicted(self, rows: int) -> np.ndarray:
+        assert self._curve is not None
+        if rows not in self._seconds:
+            self._seconds[rows] = self._curve.at(rows * np.arange(1, MAX_PACKED + 1))
+        return self._seconds[rows]

@@ -15,6 +15,8 @@ import numpy as np
 
 from hsdkit.decoding.protocol import Candidate
 
+_NONE, _NO_PROBABILITY = np.zeros(0, np.int64), np.zeros(0)
+
 
 @dataclass(slots=True)
 class Branch:
@@ -43,11 +45,11 @@ class PrefixTree:
         self._forks: dict[tuple[int, int, int], int] = {}
         for candidate in candidates:
             self._insert(candidate, limit, eos)
-        lengths = [len(b.tokens) for b in self.branches]
         #: (M,) branch of each draft node, branch after branch, and the survival probability of each.
-        self._branch = np.repeat(np.arange(len(lengths)), lengths)
-        self.survival = np.zeros(0)
-        if lengths:
+        self._branch, self.survival = _NONE, _NO_PROBABILITY
+        if self.branches:
+            lengths = [len(b.tokens) for b in self.branches]
+            self._branch = np.repeat(np.arange(len(lengths)), lengths)
             ends = np.cumsum(lengths)
             offset = np.arange(ends[-1]) - (ends - lengths)[self._branch]
             heads = np.array([b.head for b in self.branches])
@@ -78,6 +80,9 @@ class PrefixTree:
     def pack(self, root: int, nodes: int) -> PackedTree:
         """The `nodes` likeliest draft nodes behind the token `root`, linearised depth first: the first-ranked chain
         directly behind the root, then what forks off it, the deepest fork first."""
+        packed = PackedTree(root)
+        if nodes < 1:
+            return packed
         if nodes < len(self._branch):
             likeliest = np.argsort(-self.survival, kind="stable")[:nodes]
             kept = np.bincount(self._branch[likeliest], minlength=len(self.branches)).tolist()
@@ -87,7 +92,6 @@ class PrefixTree:
         for index, branch in enumerate(self.branches):
             if kept[index]:
                 below.setdefault(branch.parent, []).append(index)
-        packed = PackedTree(root)
         stack = [(index, 0) for index in reversed(below.get(-1, ()))]
         while stack:
             index, parent = stack.pop()
@@ -148,6 +152,6 @@ class PackedTree:
         seen = np.tri(nodes, dtype=bool)
         ends = [*self._starts[1:], nodes]
         for start, end, parent in zip(self._starts, ends, self._parents, strict=True):
-            if parent != start - 1:  # the triangle is already right for what directly follows its parent
+            if start > 1:  # for the first branch the triangle is already right
                 seen[start:end, :start] = seen[parent, :start]
         return seen

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from hsdkit_plugins.engines.grouped_attention import use_grouped_attention
 
 from hsdkit.decoding.budget import MAX_PACKED
 from hsdkit.decoding.cache import RaggedCache
@@ -77,11 +78,9 @@ class HFModel:
         if self._axes:
             positions = positions[None].expand(self._axes, -1, -1)
         if mask is not None:
-            mask = mask.to(self.device)
-            if self._text_config._attn_implementation == "eager":  # it adds the mask to the scores, whatever its type
-                mask = torch.zeros(mask.shape, dtype=self.dtype, device=self.device).masked_fill_(
-                    ~mask, torch.finfo(self.dtype).min
-                )
+            # Additive, once for all layers: sdpa would convert a bool mask in each, eager would add it as 0 and 1.
+            hidden = ~mask.to(self.device)
+            mask = torch.zeros(mask.shape, dtype=self.dtype, device=self.device).masked_fill_(hidden, -torch.inf)
         return self._forward(cache, input_ids=tokens.to(self.device), position_ids=positions, attention_mask=mask)
 
     def _forward(self, cache: RaggedCache, **inputs: Any) -> torch.Tensor:
@@ -170,7 +169,9 @@ def place(model: Any, device: str, dtype: str, attention: str) -> None:
         model.to(device=device, dtype=_DTYPES.get(dtype, torch.float32 if on_cpu else model.dtype))
     except (RuntimeError, AssertionError) as error:  # torch has no one type for a device that is not there
         raise ConfigError(f"engine.device={device}: {str(error).splitlines()[0]}") from error
-    if attention != "auto":
+    if attention == "auto":
+        use_grouped_attention(model)
+    else:
         try:
             model.set_attn_implementation(attention)
         except ValueError as error:

@@ -1,0 +1,29 @@
+"""Fixtures shared by test files: tiny random checkpoints and targets on them, made once a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from models import SimpleTarget
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a tiny random checkpoint, by the name of its architecture (`models.ARCHITECTURES`)."""
+    from models import make
+
+    return cache(lambda architecture: make(architecture, tmp_path_factory.mktemp(architecture)))
+
+
+@pytest.fixture(scope="session")
+def random_target(checkpoint: Callable[[str], Path]) -> Callable[[str], SimpleTarget]:
+    """A target without end tokens on such a checkpoint."""
+    from models import SimpleTarget
+
+    return cache(lambda architecture: SimpleTarget(checkpoint(architecture), eos_ids=frozenset()))
