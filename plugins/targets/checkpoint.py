@@ -106,7 +106,7 @@ class Checkpoint:
         from transformers.utils import logging
 
         with _quiet(logging):
-            model, info = self._load(
+            loaded: Any = self._load(
                 "the weights",
                 lambda: AutoModelForImageTextToText.from_pretrained(
                     self.folder,
@@ -117,6 +117,7 @@ class Checkpoint:
                     output_loading_info=True,
                 ),
             )
+        model, info = loaded
         if missing := sorted(info["missing_keys"]):
             raise self.error(
                 f"its weights lack {len(missing)} tensors of a {type(model).__name__} (first: {missing[0]})",

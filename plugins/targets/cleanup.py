@@ -56,7 +56,7 @@ def _outside_code(text: str, dialect: Dialect) -> str:
     text = re.sub(r"\\\[[ \t]*\n?(.*?)\n?[ \t]*\\\]", r"$$\n\1\n$$", text, flags=re.DOTALL)
     text = re.sub(r"\\\([ \t]*(.*?)[ \t]*\\\)", r"$\1$", text)
     if dialect.tables == "markdown":
-        text = _TABLE.sub(lambda m: markdown_table(html_grid(m[0]) or [[]]), text)
+        text = _TABLE.sub(lambda m: markdown_table(html_grid(m[0])), text)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 

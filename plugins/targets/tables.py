@@ -141,6 +141,8 @@ def _td(cell: Cell) -> str:
 
 def markdown_table(rows: Grid) -> str:
     """A pipe table; the first row is its head, spans become empty cells, pipes in cells are escaped."""
+    if not rows:
+        return ""
     full = _without_spans(rows)
     width = max(map(len, full))
     lines = [f"| {' | '.join(_escaped(row) + [''] * (width - len(row)))} |" for row in full]

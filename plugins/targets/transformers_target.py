@@ -215,9 +215,9 @@ class TransformersTarget:
         cells = self.image_processor.merge_size**2
         rows = []
         for request, grid in zip(requests, grids, strict=True):
-            ids = self._prompt_ids(request.prompt)
-            at = ids.index(image_token)
-            rows.append(ids[:at] + [image_token] * (int(grid.prod()) // cells) + ids[at + 1 :])
+            prompt = self._prompt_ids(request.prompt)
+            at = prompt.index(image_token)
+            rows.append(prompt[:at] + [image_token] * (int(grid.prod()) // cells) + prompt[at + 1 :])
         longest = max(map(len, rows))
         pad = self.tokenizer.pad_token_id
         pad = min(self.eos_ids) if pad is None else pad

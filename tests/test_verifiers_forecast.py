@@ -1,0 +1,85 @@
+"""The forecast of whether Stage 1 pays: against counted outcomes, at its limits, and learning from pages."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import pytest
+from hsdkit_plugins.verifiers.forecast import Experience, decode_seconds, survival, wrong_characters
+
+from hsdkit.regions import Box, Label, Region
+from hsdkit.results import SequenceResult, StageResult, StageTimes, Step
+
+
+def region(score: float | None, characters: int = 400) -> Region:
+    return Region(Box(0, 0, 100, 100), Label.TEXT, "x" * characters, score=score)
+
+
+def engine(slope: float) -> SimpleNamespace:
+    """A pass costs 1 s and `slope` s for every further token."""
+    return SimpleNamespace(pass_seconds=lambda tokens: 1 + slope * (tokens - 1))
+
+
+FLAT, STEEP = engine(0.001), engine(1.0)
+
+
+def test_expected_passes_are_those_of_a_simulated_chain() -> None:
+    dice, a, width = random.Random(1), 0.8, 8
+    tokens = passes = 0
+    while tokens < 40_000:
+        accepted = 0
+        while accepted < width - 1 and dice.random() < a:
+            accepted += 1
+        tokens, passes = tokens + accepted + 1, passes + 1
+    only_this_width = SimpleNamespace(pass_seconds=lambda n: 1.0 if n == width else 1e9)
+    assert decode_seconds(only_this_width, tokens, tokens, a) == pytest.approx(passes, rel=0.02)
+
+
+def test_where_every_token_costs_a_whole_pass_speculation_gains_nothing() -> None:
+    assert decode_seconds(STEEP, 500, 500, 0.9) == pytest.approx(500)
+
+
+def test_perfect_drafts_never_pay_for_stage_1() -> None:
+    for e in (FLAT, STEEP):
+        assert not Experience().forecast(e, [(region(1.0), 100)] * 20, 1e5, 500).pays
+
+
+def test_poor_drafts_of_many_regions_pay_where_wide_passes_are_cheap() -> None:
+    regions = [(region(0.9), 100)] * 20
+    assert Experience().forecast(FLAT, regions, 1e5, 500).pays
+    assert not Experience().forecast(STEEP, regions, 1e5, 500).pays
+    assert not Experience(prefill=1.0).forecast(FLAT, regions, 1e5, 500).pays, "crops that cost more than they save"
+
+
+def test_scores_are_weighted_by_length_and_unknown_ones_are_not_trusted() -> None:
+    assert wrong_characters([region(1.0, 300), region(0.8, 100)]) == pytest.approx(0.05)
+    assert 0 < wrong_characters([region(None)]) < 0.2
+    assert survival(0.0, 4) == 1.0
+    assert survival(1.5, 4) == 0.0
+
+
+def stage(tokens: int, steps: int) -> StageResult:
+    sequence = SequenceResult((1,) * tokens, "abcd" * tokens, "eos", (Step(8, 1, True, "draft", 0.01),) * steps)
+    return StageResult("page", (sequence,), StageTimes(encode=1.0, prefill=1.0, decode=9.0), steps)
+
+
+def test_pages_correct_what_is_believed() -> None:
+    seen = Experience()
+    before = seen.draft_slips
+    for _ in range(20):
+        seen.learn(stage(400, 200), 1000, wrong=0.0)
+    assert seen.prefill == pytest.approx(0.002)
+    assert seen.draft_slips > 5 * before
+    # What was learned predicts what was seen: two tokens a pass.
+    assert 1 / (1 - survival(seen.draft_slips, 4)) == pytest.approx(2, rel=0.05)
+    slips = seen.crop_slips
+    seen.learn(stage(400, 20), 1000, wrong=None)
+    assert seen.crop_slips < slips
+    assert seen.draft_slips > 5 * before
+
+
+def test_a_drafter_that_owns_up_to_its_errors_is_not_charged_twice() -> None:
+    seen = Experience(draft_slips=0.0)
+    seen.learn(stage(400, 200), 1000, wrong=0.2)
+    assert seen.draft_slips == 0.0
