@@ -1,0 +1,77 @@
+"""Writes the option tables of docs/configuration.md from the dataclasses themselves: `python docs/options.py`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any
+
+from hsdkit.components import KINDS
+from hsdkit.config import RunOptions
+from hsdkit.plugins import plugins
+
+PAGE = Path(__file__).parent / "configuration.md"
+BEGIN, END = "<!-- options: made by docs/options.py -->", "<!-- options: end -->"
+
+
+def meanings(owner: type) -> dict[str, str]:
+    """What the docstrings of a config class and its bases say of each option: `name: text` or `a, b: text`."""
+    found: dict[str, str] = {}
+    names = [f.name for f in fields(owner)]
+    one = rf"`?(?:{'|'.join(sorted(names, key=len, reverse=True))})`?"
+    start = re.compile(rf"(?:(?<=^)|(?<=\n)|(?<=\. )|(?<=\s))({one}(?:, {one})*): ")
+    for base in reversed(owner.__mro__):
+        text = base.__dict__.get("__doc__") or ""
+        parts = start.split(text)[1:]
+        for heads, said in zip(parts[::2], parts[1::2], strict=True):
+            for name in heads.replace("`", "").split(", "):
+                found[name] = " ".join(said.split()).rstrip(".")
+    return found
+
+
+def default(field: Field[Any]) -> str:
+    value = field.default if field.default is not MISSING else field.default_factory()  # type: ignore[misc]
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return {"": '""', (): "[]"}.get(value, str(value))
+
+
+def table(owner: type, prefix: str) -> list[str]:
+    said = meanings(owner)
+    rows = [
+        f"| `{prefix}{f.name}` | `{default(f)}` | {said.get(f.name, '').replace('|', chr(92) + '|')} |"
+        for f in fields(owner)
+    ]
+    return ["| option | default | meaning |", "| --- | --- | --- |", *rows, ""] if rows else ["No options.", ""]
+
+
+def tables() -> str:
+    """All options of a run and of every built-in component, as Markdown."""
+    lines = ["## Options of a run", "", *table(RunOptions, "")]
+    for kind in KINDS:
+        lines += [f"## {kind.capitalize()}s", ""]
+        for component, plugin in plugins().components(kind):
+            if plugin.startswith(f"{kind}-") and component.config.__module__.startswith("hsdkit_plugins"):
+                lines += [
+                    f"### `{kind}={component.name}`",
+                    "",
+                    f"{component.summary[:1].upper()}{component.summary[1:]}.",
+                    "",
+                ]
+                lines += table(component.config, f"{kind}.")
+    return "\n".join(lines)
+
+
+def updated(page: str) -> str:
+    """The page with its tables made anew."""
+    head, rest = page.split(BEGIN)
+    return f"{head}{BEGIN}\n\n{tables()}\n{END}{rest.split(END)[1]}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(updated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}: written\n")
