@@ -133,5 +133,5 @@ def test_a_character_cut_between_tokens_comes_out_whole() -> None:
 def test_a_tokenizer_without_exact_bytes_is_refused() -> None:
     backend = Tokenizer(models.WordPiece({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
     backend.decoder = decoders.WordPiece()
-    with pytest.raises(TargetError, match="byte-level BPE or SentencePiece"):
+    with pytest.raises(TargetError, match="byte-level BPE and SentencePiece"):
         TokenizerCodec(PreTrainedTokenizerFast(tokenizer_object=backend))

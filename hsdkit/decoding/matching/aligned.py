@@ -13,7 +13,7 @@ from hsdkit.decoding.matching import belief as alignment
 from hsdkit.decoding.matching.belief import Belief
 from hsdkit.decoding.matching.cursor import Cursor, open_cursor
 from hsdkit.decoding.matching.drafttext import DraftText
-from hsdkit.decoding.matching.ngrams import NGrams
+from hsdkit.decoding.matching.ngrams import OwnText
 from hsdkit.decoding.matching.rates import Calibration, Rate
 from hsdkit.decoding.protocol import Candidate, Codec
 
@@ -23,8 +23,10 @@ PLACES, UNLIKELY = 4, 0.03
 ALTERNATIVE = 16
 #: Region heads offered at a line's start, and their tokens.
 HEADS, HEAD = 8, 8
-#: Bytes of output that must agree with the draft for the pointer to be trusted; the tails looked up when it is not.
-TRUSTED, TAILS = 6, (16, 10, 6)
+#: Bytes of output that must agree with the draft for the pointer to be trusted. When they do not, the output's last
+#: bytes are looked for, with these lengths and costs, this far around; and anywhere, if the pointer is lost, for FAR more.
+TRUSTED, TAILS, NEAR = 6, {16: 5.0, 10: 6.0, 6: 7.0}, 64
+LOST, FAR = 7.0, 6.0
 #: Longest beginning of a line that is compared with the heads of unread regions.
 LINE = 48
 
@@ -66,9 +68,7 @@ class AlignedMatcher:
     def __init__(self, drafts: Sequence[str], codec: Codec, n: int = 3, self_lookup: bool = True) -> None:
         self._codec = codec
         self._draft = DraftText(drafts, codec)
-        self._index: NGrams | None = None
-        self._n = n
-        self._self = NGrams(n) if self_lookup else None
+        self._own = OwnText(n) if self_lookup else None
         self._tokens: list[int] = []
         self._out = bytearray()
         self._belief: Belief = {0: 0.0}
@@ -85,8 +85,8 @@ class AlignedMatcher:
         data = [self._codec.token_bytes(token) for token in tokens]
         self._tokens.extend(tokens)
         self._out += b"".join(data)
-        if self._self is not None:
-            self._self.extend([token for token, piece in zip(tokens, data, strict=True) if piece])
+        if self._own is not None:
+            self._own.extend([token for token, piece in zip(tokens, data, strict=True) if piece])
         followed, matched = self._score(tokens)
         self._guesses = []
         if not self._draft.tokens:
@@ -125,17 +125,19 @@ class AlignedMatcher:
         """The cursor after `count` of its tokens."""
         draft, seam = self._draft, cursor.seam
         if count <= len(seam):
-            position = cursor.position + sum(len(self._codec.token_bytes(t)) for t in seam[:count])
-            return Cursor(position, seam[count:], cursor.token, cursor.agrees)
-        token = cursor.token + count - len(seam)
-        self._mark_read(cursor.position, draft.starts[token])
-        return Cursor(draft.starts[token], [], token)
+            position = cursor.position + sum(len(self._codec.token_bytes(token)) for token in seam[:count])
+            seam, token = seam[count:], cursor.token
+        else:
+            token = cursor.token + count - len(seam)
+            position, seam = draft.starts[token], []
+        self._mark_read(cursor.begin, position)
+        return Cursor(position, seam, token, cursor.begin)
 
     def _mark_read(self, begin: int, end: int) -> None:
         draft = self._draft
         for region in range(draft.region_of(begin), draft.region_of(end) + 1):
             start, stop = draft.region_starts[region], draft.region_ends[region]
-            if end - start >= min(TRUSTED, stop - start):
+            if min(end, stop) - max(begin, start) >= min(TRUSTED, stop - start):
                 self._read[region] = 1
 
     def _realign(self, data: bytes) -> None:
@@ -165,23 +167,24 @@ class AlignedMatcher:
         """Other places the output may have come from, with costs: regions not read yet that begin like this line, and
         where the last bytes of the output occur."""
         draft, out = self._draft, self._out
-        low = min(self._belief.values())
         found: list[tuple[int, float]] = []
         line = bytes(out[out.rfind(b"\n") + 1 :][: LINE + 1])
         if 0 < len(line) <= LINE:
             for region in self._unread(near, HEADS * 8):
                 if draft.text.startswith(line, draft.region_starts[region]):
-                    found.append((draft.region_starts[region] + len(line), low + 1.0 + len(found)))
-        for length in TAILS:
+                    found.append((draft.region_starts[region] + len(line), 3.0 + len(found)))
+        lost = min(self._belief.values()) > LOST
+        for length, cost in TAILS.items():
             if len(out) < length:
                 continue
             tail = bytes(out[-length:])
-            place = draft.text.find(tail, max(0, near - length))
-            if place < 0:
-                place = draft.text.find(tail)
+            place = draft.text.find(tail, max(0, near - length - NEAR), near + NEAR)
+            if place < 0 and lost:
+                place, cost = draft.text.find(tail, near), cost + FAR
+                if place < 0:
+                    place = draft.text.find(tail)
             if place >= 0:
-                found.append((place + length, low + (0.0 if length > TRUSTED else 2.0)))
-                break
+                return [*found, (place + length, cost)]
         return found
 
     def _unread(self, position: int, most: int) -> list[int]:
@@ -212,7 +215,6 @@ class AlignedMatcher:
         if self._at_line_start():
             self._offer_heads(limit)
         if sum(guess.candidate.first for guess in self._guesses) < 0.8:
-            self._offer_draft_ngrams(limit)
             self._offer_own_text(limit)
         self._guesses.sort(key=lambda guess: -guess.candidate.first)
 
@@ -233,14 +235,25 @@ class AlignedMatcher:
     def _offer_places(self, limit: int) -> None:
         if not self._draft.tokens:
             return
-        draft_rate = self._rates.draft.value
+        rest = self._rates.draft.value
         for rank, (position, weight) in enumerate(alignment.ranked(self._belief)[:PLACES]):
             if rank and weight < UNLIKELY:
                 break
+            length = limit if rank == 0 else min(limit, ALTERNATIVE)
             cursor = open_cursor(self._draft, position, self._tokens, self._codec)
-            tokens = self._stream(cursor, limit if rank == 0 else min(limit, ALTERNATIVE))
-            key = ("realigned" if rank == 0 else "nearby") + ("" if cursor.agrees else "?")
-            self._offer(tokens, "aligned", key, weight, draft_rate, cursor)
+            if cursor.agrees:
+                key = "realigned" if rank == 0 else "nearby"
+                self._offer(self._stream(cursor, length), "aligned", key, weight, rest, cursor)
+                continue
+            for key, beyond, missing in self._beyond(position):
+                cursor = open_cursor(self._draft, beyond, self._tokens, self._codec, missing)
+                self._offer(self._stream(cursor, length), "aligned", key, weight / 3, rest, cursor)
+
+    def _beyond(self, position: int) -> list[tuple[str, int, bytes]]:
+        """Where to read on if the draft is wrong right at a position, and what it lacks there: it has a character too
+        many, something else in the place of a space, or lost a space."""
+        after = next_character(self._draft.text, position)
+        return [("character", after, b""), ("space", after, b" "), ("lost space", position, b" ")]
 
     def _at_line_start(self) -> bool:
         return bool(self._draft.tokens) and (not self._out or self._out.endswith(b"\n"))
@@ -251,29 +264,16 @@ class AlignedMatcher:
         rest = self._rates.rest_of("head").value
         for number, region in enumerate(self._unread(best, HEADS)):
             index = draft.token_from(draft.region_starts[region])
-            cursor = Cursor(draft.starts[index], [], index)
+            cursor = Cursor(draft.starts[index], [], index, draft.starts[index])
             self._offer(self._stream(cursor, min(limit, HEAD)), "head", "head", 0.5 / (number + 1), rest, cursor)
 
-    def _offer_draft_ngrams(self, limit: int) -> None:
-        draft = self._draft
-        if not draft.tokens:
-            return
-        if self._index is None:
-            self._index = NGrams(self._n, draft.tokens)
-        best = min(self._belief, key=self._belief.__getitem__)
-        for token, common in self._index.lookup(self._tokens[-16:], near=draft.token_from(best)):
-            cursor = Cursor(draft.starts[token], [], token)
-            key = f"ngram{min(common, 8)}"
-            tokens = self._stream(cursor, min(limit, ALTERNATIVE))
-            self._offer(tokens, "ngram", key, 0.3, self._rates.rest_of(key).value, cursor)
-
     def _offer_own_text(self, limit: int) -> None:
-        own = self._self
-        if own is None:
+        if self._own is None:
             return
-        for rank, (place, common) in enumerate(own.lookup(self._tokens[-16:])):
-            key = f"own{min(common, 8)}" if rank == 0 else "own-other"
-            self._offer(own.tokens[place : place + limit], "self", key, 0.3, self._rates.rest_of(key).value)
+        for rank, (place, common) in enumerate(self._own.lookup()):
+            key = f"own{common}" if rank == 0 else "own-other"
+            tokens = self._own.tokens[place : place + limit]
+            self._offer(tokens, "self", key, 0.3, self._rates.rest_of(key).value)
 
     def _stream(self, cursor: Cursor, limit: int) -> list[int]:
         """The next tokens read from a cursor, at most `limit`."""
@@ -281,6 +281,13 @@ class AlignedMatcher:
         if len(seam) >= limit:
             return seam[:limit]
         return seam + self._draft.tokens[cursor.token : cursor.token + limit - len(seam)]
+
+
+def next_character(text: bytes, position: int) -> int:
+    position += 1
+    while position < len(text) and 0x80 <= text[position] < 0xC0:
+        position += 1
+    return min(position, len(text))
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

@@ -13,47 +13,53 @@ SEAM = 40
 #: Most tokens of output looked back at for the start of the current word.
 WORD_TOKENS = 8
 
+_SPACE = ord(" ")
+
 
 @dataclass(slots=True)
 class Cursor:
     """What the target would write from `position` on if the draft were right: the tokens `seam`, then the draft's
     tokens from index `token`. `agrees` is false when the target, had it this continuation in mind, would have written
-    its last tokens otherwise: then the draft is likely wrong right here."""
+    its last tokens otherwise: then the draft is wrong right here, and there is no seam. `begin` is where the reading
+    began that led here without a departure."""
 
     position: int
     seam: list[int]
     token: int
+    begin: int
     agrees: bool = True
 
 
-def open_cursor(draft: DraftText, position: int, output: Sequence[int], codec: Codec) -> Cursor:
-    """The cursor at a byte position, given the output's tokens so far."""
+def open_cursor(draft: DraftText, position: int, output: Sequence[int], codec: Codec, missing: bytes = b"") -> Cursor:
+    """The cursor at a byte position, given the output's tokens so far. `missing` is what the draft lacks there."""
     text = draft.text
     index = draft.token_at.get(position)
-    if index is not None:
+    if index is not None and not missing:
         same = index > 0 and bool(output) and draft.tokens[index - 1] == output[-1]
-        # After the same token, and before a space, words begin: the draft's own tokens are what the target would write.
-        if same or position == len(text):
-            return Cursor(position, [], index)
-    word, count = _current_word(output, codec)
+        # After the same token, and before a space, the draft's own tokens are what the target would write. So they are
+        # anywhere if tokens are mostly single bytes.
+        if same or draft.bytewise or position == len(text) or text[position] == _SPACE:
+            return Cursor(position, [], index, position)
+    word, count = (b"", 0) if missing else _current_word(output, codec)
     piece = text[position : position + SEAM]
-    cut = len(piece) if position + SEAM >= len(text) else _whole(piece)
+    if position + SEAM < len(text):
+        piece = piece[: _whole(piece)]
     try:
-        tokens = codec.encode((word + piece[:cut]).decode())
-    except UnicodeDecodeError:  # the output stopped inside a character that the draft does not go on with
+        tokens = codec.encode((word + missing + piece).decode())
+    except UnicodeDecodeError:  # the output stopped inside a character, and the draft does not go on with it
         index = draft.token_from(position)
-        return Cursor(draft.starts[index], [], index, agrees=False)
+        return Cursor(draft.starts[index], [], index, draft.starts[index], agrees=False)
     agrees = tokens[:count] == list(output[len(output) - count :])
-    rest = tokens[count:] if agrees else codec.encode(piece[:cut].decode("utf-8", "ignore"))
-    at = position
+    rest = tokens[count:] if agrees else []
+    at = start = position - len(missing)
     tokens_of, token_at = draft.tokens, draft.token_at
     for number, token in enumerate(rest):
         index = token_at.get(at)
-        if index is not None and tokens_of[index] == token:
-            return Cursor(position, rest[:number], index, agrees)
+        if index is not None and at >= position and tokens_of[index] == token:
+            return Cursor(start, rest[:number], index, start, agrees)
         at += len(codec.token_bytes(token))
     # No meeting within the piece: its last token may be cut short, so it is left out.
-    return Cursor(position, rest[:-1] or rest, len(tokens_of), agrees)
+    return Cursor(start, rest[:-1] or rest, len(tokens_of), start, agrees)
 
 
 def _current_word(output: Sequence[int], codec: Codec) -> tuple[bytes, int]:
