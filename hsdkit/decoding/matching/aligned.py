@@ -24,7 +24,7 @@ ALTERNATIVE = 16
 #: Region heads offered at a line's start, and their tokens.
 HEADS, HEAD = 8, 8
 #: Bytes of output that must agree with the draft for the pointer to be trusted. When they do not, the output's last
-#: bytes are looked for, with these lengths and costs, this far around; and anywhere, if the pointer is lost, for FAR more.
+#: bytes are looked for, with these lengths and costs, this far around; anywhere, for FAR more, if the pointer is lost.
 TRUSTED, TAILS, NEAR = 6, {16: 5.0, 10: 6.0, 6: 7.0}, 64
 LOST, FAR = 7.0, 6.0
 #: Longest beginning of a line that is compared with the heads of unread regions.
