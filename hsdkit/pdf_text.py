@@ -135,7 +135,7 @@ def _finish(run: _Run | None, words: list[Word], projection: Projection) -> None
             text=text,
             box=box,
             baseline=at.x0 if style.turn % 2 else at.y0,
-            size=style.size * scale,
+            size=max(style.size * scale, 0.5 * box.height if style.turn % 2 == 0 else 0.0, 1.0),
             bold=style.bold,
             italic=style.italic,
             mono=style.mono,

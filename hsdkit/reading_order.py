@@ -62,23 +62,38 @@ def _bands(indices: list[int], boxes: Sequence[Box]) -> list[list[int]]:
 
 
 def _groups(bands: list[list[int]], boxes: Sequence[Box], gutter: float) -> list[list[int]]:
-    """Neighbouring bands joined while columns run through them."""
+    """Neighbouring bands joined while columns run through them: from a band with text in several columns downwards, and
+    upwards over what lies within one of them."""
     groups: list[list[int]] = []
-    sided = False  # whether some band of the last group has text on both sides of a gutter
-    spans: list[Span] = []
-    for band in bands:
-        own = _spans(band, boxes, gutter)
-        if groups:
-            union = _merged(spans + own, gutter)
-            # A lone heading far below two columns starts something new.
-            near = len(own) > 1 or _drop(groups[-1], band, boxes) < _FAR
-            if near and len(union) > 1 and (sided or len(own) > 1) and _columns_filled(groups[-1] + band, union, boxes):
-                groups[-1].extend(band)
-                spans, sided = union, True
-                continue
-        groups.append(list(band))
-        spans, sided = own, len(own) > 1
+    k = 0
+    while k < len(bands):
+        group, spans = list(bands[k]), _spans(bands[k], boxes, gutter)
+        k += 1
+        if len(spans) > 1:
+            while k < len(bands) and (wider := _joined(group, spans, bands[k], boxes, gutter)):
+                spans = wider
+                group += bands[k]
+                k += 1
+            while groups and _within(groups[-1], spans, boxes) and _joined(groups[-1], spans, group, boxes, gutter):
+                group = groups.pop() + group
+        groups.append(group)
     return groups
+
+
+def _joined(
+    above: list[int], spans: list[Span], band: list[int], boxes: Sequence[Box], gutter: float
+) -> list[Span] | None:
+    """The spans of both together when columns run through them, else `None`."""
+    own = _spans(band, boxes, gutter)
+    union = _merged(spans + own, gutter)
+    # A lone heading far below columns starts something new.
+    near = len(own) > 1 or _drop(above, band, boxes) < _FAR
+    return union if near and len(union) > 1 and _columns_filled(above + band, union, boxes) else None
+
+
+def _within(band: list[int], spans: list[Span], boxes: Sequence[Box]) -> bool:
+    """Whether all of the band lies in one of the columns."""
+    return any(all(boxes[i].x0 > left - 8 and boxes[i].x1 < right + 8 for i in band) for left, right in spans)
 
 
 def _drop(above: list[int], band: list[int], boxes: Sequence[Box]) -> float:

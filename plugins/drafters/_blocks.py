@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -18,8 +19,9 @@ _CAPTION = re.compile(r"(figure|fig\.|table|tab\.|scheme|chart|abbildung|abb\.|t
 _REFERENCE = re.compile(r"\[\d{1,3}\]\s")
 _END = tuple(".!?:;。！？：；")
 
-#: Heading level by size relative to the body text.
-_LEVELS = ((1.4, 1), (1.14, 2))
+#: Heading level by size relative to the body text; the second number is for text that is not bold on a page where some
+#: is (a name or a date under the title is larger, too).
+_LEVELS = ((1.4, 1.4, 1), (1.14, 1.3, 2))
 
 
 @dataclass
@@ -36,6 +38,10 @@ class Block:
         return bounding(line.box for line in self.lines)
 
     @property
+    def label(self) -> Label | None:
+        return self.lines[0].label
+
+    @property
     def size(self) -> float:
         return max(self.lines, key=lambda line: len(line.text)).size
 
@@ -45,10 +51,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is normal on this page: the size of most characters, and the distance of lines in sizes."""
+    """What is normal on this page: the size of most characters, the distance of lines in sizes, whether any is bold."""
 
     size: float
     leading: float
+    has_bold: bool = False
 
 
 def body_of(lines: Sequence[Line]) -> Body:
@@ -58,10 +65,10 @@ def body_of(lines: Sequence[Line]) -> Body:
     size = sizes.most_common(1)[0][0]
     steps = [
         (b.baseline - a.baseline) / a.size
-        for a, b in zip(lines, lines[1:], strict=False)
+        for a, b in itertools.pairwise(lines)
         if abs(a.size - b.size) < 0.05 * a.size and 0.8 * a.size < b.baseline - a.baseline < 2.2 * a.size
     ]
-    return Body(size, sorted(steps)[len(steps) // 2] if steps else 1.2)
+    return Body(size, sorted(steps)[len(steps) // 2] if steps else 1.2, any(line.share("bold") > 0.9 for line in lines))
 
 
 def blocks_of(lines: Sequence[Line], body: Body) -> list[Block]:
@@ -70,7 +77,12 @@ def blocks_of(lines: Sequence[Line], body: Body) -> list[Block]:
     for k, line in enumerate(lines):
         before = blocks[-1] if blocks else None
         mark = _mark(line)
-        if before is None or _apart(before, line, body) or _starts_paragraph(before, line, lines[k + 1 : k + 2]) or (mark and _starts_item(before, line, mark)):
+        if (
+            before is None
+            or _apart(before, line, body)
+            or _starts_paragraph(before, line, lines[k + 1 : k + 2])
+            or (mark and _starts_item(before, line, mark))
+        ):
             blocks.append(Block([line], mark, line.box.x0))
         else:
             before.lines.append(line)
@@ -87,6 +99,8 @@ def _mark(line: Line) -> str:
 def _apart(block: Block, line: Line, body: Body) -> bool:
     """Whether the line cannot belong to the block: other font, other column, or too far below."""
     last = block.lines[-1]
+    if line.group != last.group:
+        return True
     if abs(line.baseline - last.baseline) < 0.2 * line.size and 0 <= line.box.x0 - last.box.x1 < 2.5 * line.size:
         return False  # one line in two pieces
     if abs(line.size - last.size) > 0.08 * last.size and abs(line.size - block.size) > 0.08 * block.size:
@@ -112,7 +126,8 @@ def _starts_paragraph(block: Block, line: Line, following: Sequence[Line]) -> bo
     """Indented, or after a line that ended early although the next word would have fitted in."""
     last = block.lines[-1]
     em = line.size
-    left, right = block.box.x0, max(block.box.x1, line.box.x1, *(f.box.x1 for f in following))
+    below = [f for f in following if f.baseline > line.baseline and f.box.x0 < line.box.x1 and f.box.x1 > line.box.x0]
+    left, right = block.box.x0, max(block.box.x1, line.box.x1, *(f.box.x1 for f in below))
     if block.mark:
         return False
     centred = abs((line.box.x0 + line.box.x1) - (last.box.x0 + last.box.x1)) < em and line.box.x0 - left > 0.5 * em
@@ -123,7 +138,13 @@ def _starts_paragraph(block: Block, line: Line, following: Sequence[Line]) -> bo
     if indented and (last.text.endswith(_END) or not hanging):
         return True
     room = right - last.box.x1
-    return last.text.endswith(_END) and room > line.words[0].box.width + em and not line.text[0].islower()
+    return last.text.endswith(_END) and room > _first_width(line) + em and not line.text[0].islower()
+
+
+def _first_width(line: Line) -> float:
+    """Width of the line's first word (OCR gives whole lines as one)."""
+    first = line.words[0]
+    return first.box.width * len(first.text.split()[0]) / len(first.text)
 
 
 def _starts_item(block: Block, line: Line, mark: str) -> bool:
@@ -166,6 +187,8 @@ def _region(
     if heading is not None:
         biggest = first and heading == 1 and all(b.size <= 1.02 * block.size for b in after)
         return Region(block.box, Label.TITLE if biggest else Label.HEADING, text, level=heading)
+    if block.label not in (None, Label.TEXT, Label.HEADING):
+        return Region(block.box, block.label, text)
     if _CAPTION.match(text):
         return Region(block.box, Label.CAPTION, text)
     if block.mark.startswith("["):
@@ -194,10 +217,14 @@ def _heading(block: Block, body: Body) -> int | None:
         return None
     ratio = block.size / body.size
     bold = block.share("bold") > 0.9
-    by_size = next((level for least, level in _LEVELS if ratio >= least), None)
     capitals = text.isupper() and sum(ch.isalpha() for ch in text) > 3
+    plain = body.has_bold and not bold and not capitals
+    by_size = next((level for least, least_plain, level in _LEVELS if ratio >= (least_plain if plain else least)), None)
     marked = (bold or capitals) and ratio > 0.95 and len(block.lines) <= 2 and not text.endswith((".", ",", ";"))
-    if by_size is None and not marked:
+    if block.label not in (None, Label.TEXT, Label.HEADING):
+        return None
+    running = len(text) > 80 and text.endswith(".")
+    if block.label != Label.HEADING and ((by_size is None and not marked) or (by_size != 1 and running)):
         return None
     if section := _SECTION.match(text):
         return min(6, section[1].count(".") + (2 if by_size == 2 else 1))

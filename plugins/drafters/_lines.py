@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hsdkit.regions import Box
+from hsdkit.regions import Box, Label
 from hsdkit.textlayer import Word
 
 #: Widest gap inside a line in font sizes, between words that follow each other in the file, and between any others.
@@ -24,9 +25,12 @@ MARK = re.compile(r"[•‣◦▪●○■□►➢·*\-–—]$|\(?\d{1,3}[.)]$
 
 @dataclass(frozen=True)
 class Line:
-    """Words on one baseline with nothing but spaces between them, in reading direction."""
+    """Words on one baseline with nothing but spaces between them, in reading direction. `label` and `group` are what a
+    layout model says: the kind of its region, and which lines share one."""
 
     words: tuple[Word, ...]
+    label: Label | None = None
+    group: int = -1
 
     @cached_property
     def box(self) -> Box:
@@ -84,25 +88,26 @@ def turned_back(box: Box, turn: int, width: float, height: float) -> Box:
 
 def lines_of(words: Sequence[Word]) -> list[Line]:
     """Lines of upright words, by baseline and then by x. Columns and table cells become lines of their own."""
-    baselines = _baselines(words)
     rows: list[list[int]] = []
-    for i in sorted(range(len(words)), key=lambda i: (baselines[i], words[i].box.x0)):
-        if rows and baselines[i] - baselines[rows[-1][0]] <= 0.25 * min(words[i].size, words[rows[-1][0]].size):
+    for i in sorted(range(len(words)), key=lambda i: (words[i].baseline, words[i].box.x0)):
+        if rows and words[i].baseline - words[rows[-1][0]].baseline <= 0.25 * min(
+            words[i].size, words[rows[-1][0]].size
+        ):
             rows[-1].append(i)
         else:
             rows.append([i])
     return [line for row in rows for line in _split(row, words)]
 
 
-def _baselines(words: Sequence[Word]) -> list[float]:
-    """The words' baselines, an index or exponent taking that of the word beside it."""
+def settled(words: Sequence[Word]) -> list[Word]:
+    """The words with an index or exponent put on the baseline of the word beside it."""
     baselines = [w.baseline for w in words]
     for order in (range(1, len(words)), range(len(words) - 2, -1, -1)):
         for i in order:
             beside = i - order.step
             if baselines[i] == words[i].baseline and _is_index(words[i], words[beside], baselines[beside]):
                 baselines[i] = baselines[beside]
-    return baselines
+    return [w if w.baseline == y else replace(w, baseline=y) for w, y in zip(words, baselines, strict=True)]
 
 
 def _is_index(small: Word, big: Word, baseline: float) -> bool:
@@ -115,7 +120,7 @@ def _is_index(small: Word, big: Word, baseline: float) -> bool:
 def _split(row: list[int], words: Sequence[Word]) -> list[Line]:
     row = sorted(row, key=lambda i: (words[i].box.x0, i))
     runs = [[row[0]]]
-    for before, i in zip(row, row[1:], strict=False):
+    for before, i in itertools.pairwise(row):
         size = max(words[before].size, words[i].size)
         gap = words[i].box.x0 - max(words[k].box.x1 for k in runs[-1])
         limit = _GAP_FOLLOWING if abs(i - before) == 1 else _GAP_OTHER
@@ -137,7 +142,7 @@ def _in_direction(words: list[Word]) -> list[Word]:
 def join_words(words: Sequence[Word]) -> str:
     """The text of words on one line. Chinese and Japanese get no spaces."""
     text = words[0].text
-    for before, word in zip(words, words[1:], strict=False):
+    for before, word in itertools.pairwise(words):
         close = word.box.x0 - before.box.x1 < 0.5 * word.size
         text += word.text if word.glued or (close and is_cjk(text[-1]) and is_cjk(word.text[0])) else f" {word.text}"
     return text

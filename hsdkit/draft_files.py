@@ -1,0 +1,165 @@
+"""Drafts in a JSON file, so that a study can replay exactly what a drafter said.
+
+The file holds `{"format": "hsdkit-drafts", "version": 1, "drafts": [...]}`; each draft names its source file and page
+number and lists its regions as `Region` has them, boxes in page pixels with the page's size beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from hsdkit.errors import DrafterError
+from hsdkit.regions import Box, Draft, Format, Label, Region
+
+FORMAT, VERSION = "hsdkit-drafts", 1
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDraft:
+    """A draft with the page it belongs to: the source's file name, the page number (from 1), the page's pixels."""
+
+    source: str
+    page: int
+    width: int
+    height: int
+    draft: Draft
+
+
+def save_drafts(path: str | os.PathLike[str], drafts: Iterable[SavedDraft]) -> None:
+    """Write drafts, replacing the file at once when all of it is written. Raises `DrafterError` if it cannot be."""
+    path = Path(path)
+    content = {"format": FORMAT, "version": VERSION, "drafts": [_to_json(d) for d in drafts]}
+    partial = path.with_name(f"{path.name}.part")
+    try:
+        partial.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError as e:
+        raise DrafterError(f"{path}: drafts cannot be written: {e.strerror}") from e
+
+
+def load_drafts(path: str | os.PathLike[str]) -> dict[tuple[str, int], SavedDraft]:
+    """Drafts by source name and page number. Raises `DrafterError` naming the file and the field that is wrong."""
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise DrafterError(f"{path}: drafts cannot be read: {e.strerror}") from e
+    except (UnicodeDecodeError, json.JSONDecodeError) as e:
+        raise DrafterError(f"{path}: is not JSON: {e}") from e
+    root = _Field(str(path), "", content)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise DrafterError(
+            f'{path}: is not a file of drafts (no "format": "{FORMAT}"); hsdkit run save_drafts=... writes one'
+        )
+    if root["version"].value != VERSION:
+        raise DrafterError(
+            f"{path}: version {root['version'].value} of the format; this hsdkit reads version {VERSION}"
+        )
+    drafts: dict[tuple[str, int], SavedDraft] = {}
+    for item in root["drafts"].items():
+        saved = _from_json(item)
+        key = saved.source, saved.page
+        if key in drafts:
+            raise item.wrong(f"is a second draft of {saved.source}, page {saved.page}")
+        drafts[key] = saved
+    return drafts
+
+
+def _to_json(saved: SavedDraft) -> dict[str, Any]:
+    return {
+        "source": saved.source,
+        "page": saved.page,
+        "width": saved.width,
+        "height": saved.height,
+        "drafter": saved.draft.drafter,
+        "seconds": saved.draft.seconds,
+        "notes": list(saved.draft.notes),
+        "regions": [
+            {
+                "box": [round(v, 2) for v in (r.box.x0, r.box.y0, r.box.x1, r.box.y1)],
+                "label": r.label.value,
+                "text": r.text,
+                "format": r.format,
+                "level": r.level,
+                "score": r.score,
+            }
+            for r in saved.draft.regions
+        ],
+    }
+
+
+def _from_json(item: _Field) -> SavedDraft:
+    draft = Draft(
+        tuple(_region(r) for r in item["regions"].items()),
+        item["drafter"].text(),
+        item["seconds"].number(),
+        tuple(n.text() for n in item["notes"].items()),
+    )
+    page, width, height = item["page"].whole(1), item["width"].whole(1), item["height"].whole(1)
+    return SavedDraft(item["source"].text(), page, width, height, draft)
+
+
+def _region(item: _Field) -> Region:
+    corners = [v.number() for v in item["box"].items()]
+    if len(corners) != 4 or corners[0] > corners[2] or corners[1] > corners[3]:
+        raise item["box"].wrong("must be [x0, y0, x1, y1] with x0 <= x1 and y0 <= y1")
+    level, score = item["level"], item["score"]
+    return Region(
+        Box(*corners),
+        Label(item["label"].one_of([label.value for label in Label])),
+        item["text"].text(),
+        cast(Format, item["format"].one_of(get_args(Format))),
+        None if level.value is None else level.whole(1),
+        None if score.value is None else score.number(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A value in the file that knows where it stands, so that errors can say so."""
+
+    file: str
+    where: str
+    value: Any
+
+    def wrong(self, what: str) -> DrafterError:
+        return DrafterError(f"{self.file}: {self.where or 'the file'} {what}")
+
+    def __getitem__(self, name: str) -> _Field:
+        where = f"{self.where}.{name}" if self.where else name
+        if not isinstance(self.value, dict):
+            raise self.wrong("must be an object")
+        if name not in self.value:
+            raise DrafterError(f"{self.file}: {where} is missing")
+        return _Field(self.file, where, self.value[name])
+
+    def items(self) -> Iterator[_Field]:
+        if not isinstance(self.value, list):
+            raise self.wrong("must be a list")
+        return (_Field(self.file, f"{self.where}[{k}]", v) for k, v in enumerate(self.value))
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.wrong(f"must be text, not {self.value!r:.40}")
+        return self.value
+
+    def number(self) -> float:
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise self.wrong(f"must be a number, not {self.value!r:.40}")
+        return float(self.value)
+
+    def whole(self, least: int) -> int:
+        if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < least:
+            raise self.wrong(f"must be a whole number from {least}, not {self.value!r:.40}")
+        return self.value
+
+    def one_of(self, known: Iterable[str]) -> str:
+        known = list(known)
+        if self.value not in known:
+            raise self.wrong(f"must be one of {', '.join(known)}, not {self.value!r:.40}")
+        return str(self.value)
