@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -94,7 +95,7 @@ def test_with_tau_below_1_every_accepted_child_passes_the_rule_and_no_other_was_
     packed = tree(*chains)
     probabilities = torch.randn(len(packed), V, generator=torch.Generator().manual_seed(seed)).softmax(-1)
     path, bonus = walk(packed, verdicts(probabilities.log()), tau)
-    for node, child in zip(path, path[1:], strict=False):
+    for node, child in itertools.pairwise(path):
         row = probabilities[node]
         assert row[packed.tokens[child]] >= tau * row.max() - 1e-6
         assert row[packed.tokens[child]] == max(row[packed.tokens[c]] for c in packed.children(node))

@@ -36,7 +36,7 @@ class TransformersEngine:
         if config.max_rows < 1:
             raise ConfigError(f"engine.max_rows={config.max_rows}: must be at least 1")
         self._config = config
-        self._target = target
+        self.target = target
         self._model: HFModel | None = None
         self._curves: dict[int, CostCurve] = {}
 
@@ -67,7 +67,7 @@ class TransformersEngine:
         fixed = settings.max_packed if isinstance(settings.max_packed, int) else None
         measured = fixed is None and any(matchers)
         budget = Budget(fixed, self.cost_curve(len(requests)) if measured else None)
-        return decode(self.model, requests, settings, matchers, budget, self._target.logits_processors(), on_text)
+        return decode(self.model, requests, settings, matchers, budget, self.target.logits_processors(), on_text)
 
     def expected_seconds(self, tokens: int) -> float:
         """Seconds that plain decoding of so many tokens takes for one sequence, prefill not counted."""
@@ -86,8 +86,8 @@ class TransformersEngine:
 
             from hsdkit.decoding.codec import TokenizerCodec
 
-            place(self._target.model, self._config.device, self._config.dtype, self._config.attention)
-            self._model = HFModel(self._target, TokenizerCodec(self._target.tokenizer))
+            place(self.target.model, self._config.device, self._config.dtype, self._config.attention)
+            self._model = HFModel(self.target, TokenizerCodec(self.target.tokenizer))
         return self._model
 
     def cost_curve(self, rows: int) -> CostCurve:
