@@ -17,6 +17,7 @@ from hsdkit.errors import DrafterError
 from hsdkit.regions import Box, Draft, Format, Label, Region
 
 FORMAT, VERSION = "hsdkit-drafts", 1
+SUFFIX = ".drafts.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,24 @@ def save_drafts(path: str | os.PathLike[str], drafts: Iterable[SavedDraft]) -> N
 
 
 def load_drafts(path: str | os.PathLike[str]) -> dict[tuple[str, int], SavedDraft]:
-    """Drafts by source name and page number. Raises `DrafterError` naming the file and the field that is wrong."""
+    """Drafts by source file name and page number, from a file or from every `*.drafts.json` of a folder.
+
+    Raises `DrafterError` naming the file and the field that is wrong.
+    """
     path = Path(path)
+    files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+    if not files:
+        raise DrafterError(f"{path}: no *{SUFFIX} in this folder; hsdkit run ... save_drafts=true writes them")
+    drafts: dict[tuple[str, int], SavedDraft] = {}
+    for file in files:
+        for key, saved in _load(file).items():
+            if key in drafts:
+                raise DrafterError(f"{file}: {key[0]}, page {key[1]} is also in another file of this folder")
+            drafts[key] = saved
+    return drafts
+
+
+def _load(path: Path) -> dict[tuple[str, int], SavedDraft]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
@@ -54,7 +71,7 @@ def load_drafts(path: str | os.PathLike[str]) -> dict[tuple[str, int], SavedDraf
     root = _Field(str(path), "", content)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DrafterError(
-            f'{path}: is not a file of drafts (no "format": "{FORMAT}"); hsdkit run save_drafts=... writes one'
+            f'{path}: is not a file of drafts (no "format": "{FORMAT}"); hsdkit run ... save_drafts=true writes one'
         )
     if root["version"].value != VERSION:
         raise DrafterError(

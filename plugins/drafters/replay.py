@@ -1,4 +1,4 @@
-"""Drafts from a JSON file that `hsdkit run ... save_drafts=PATH` wrote: for studies and tests."""
+"""Drafts from the files that `hsdkit run ... save_drafts=true` wrote: for studies and tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hsdkit.regions import Box, Draft
 
 @dataclass
 class ReplayConfig:
-    """path: the file of drafts."""
+    """path: a NAME.drafts.json, or a folder of them."""
 
     path: str = ""
 
@@ -28,7 +28,7 @@ class Replay:
 
     def __init__(self, config: ReplayConfig) -> None:
         if not config.path:
-            raise ConfigError("drafter=replay needs the file of drafts: drafter.path=PATH")
+            raise ConfigError("drafter=replay needs a file or folder of drafts: drafter.path=PATH")
         self.path = config.path
         self._drafts = load_drafts(config.path)
 
@@ -49,4 +49,4 @@ class Replay:
 
 @hookimpl
 def hsdkit_components() -> Iterable[Component]:
-    return [Component("drafter", "replay", "drafts saved earlier, from a JSON file", ReplayConfig, Replay)]
+    return [Component("drafter", "replay", "drafts saved earlier (save_drafts=true)", ReplayConfig, Replay)]
