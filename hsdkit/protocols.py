@@ -98,6 +98,10 @@ class Target(Protocol):
         """The instruction for a region of that label, or for the page (`None`)."""
         ...
 
+    def view(self, image: Image) -> Image:
+        """The whole page image as this model reads it best, as a request's image."""
+        ...
+
     def crop(self, image: Image, box: Box) -> Image:
         """The part of a page image inside `box` (in its pixels, not outside of it), as a request's image."""
         ...

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from hsdkit_plugins.targets.images import text_height
 from hsdkit_plugins.targets.qwen_vl import QwenVLConfig, QwenVLTarget
 from hsdkit_plugins.targets.tiny import CHECKPOINT, TinyConfig, TinyTarget
 from hsdkit_plugins.targets.transformers_target import TransformersTarget
 from models import make, page
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from hsdkit.errors import TargetError
 from hsdkit.protocols import DecodeRequest
@@ -150,6 +151,50 @@ def test_crops_are_scaled_as_their_page_is() -> None:
     scale = target.prepare(image).width / 800
     assert crop.width == pytest.approx(401 * scale, abs=8)
     assert TinyTarget(TinyConfig()).crop(image, Box(10.6, 10, 30.2, 20)).size == (21, 10)
+
+
+@pytest.mark.parametrize("font", ["DejaVuSans.ttf", "DejaVuSerif.ttf"])
+@pytest.mark.parametrize("size", [11, 13, 16, 28, 40])
+def test_the_height_of_text_is_measured(font: str, size: int) -> None:
+    height = text_height(printed(size, font))
+    assert height == pytest.approx(size, rel=0.2)
+
+
+def test_blank_and_ruled_pages_have_no_text_height() -> None:
+    image = Image.new("RGB", (400, 300), "white")
+    assert text_height(image) is None
+    ImageDraw.Draw(image).rectangle((20, 20, 380, 280), outline="black", width=3)
+    assert text_height(image) is None
+    assert text_height(Image.new("RGB", (1, 1))) is None
+
+
+def test_tiny_looks_at_large_print_from_further_away_and_says_so(targets: dict) -> None:
+    target = targets["tiny"]
+    large = printed(40)
+    view = target.view(large)
+    assert text_height(view) == pytest.approx(13, abs=2.5)
+    assert abs(target.crop(large, Box(0, 0, 200, 100)).width - 200 * view.width / large.width) <= 1
+    (note,) = target.notes(large)
+    assert "reads text of about 13 px" in note
+    normal = printed(13)
+    assert target.view(normal) is normal
+    assert target.notes(normal) == ()
+
+
+def printed(size: int, font: str = "DejaVuSans.ttf") -> Image.Image:
+    image = Image.new("RGB", (size * 24, size * 10), "white")
+    face = ImageFont.truetype(font, size) if _has(font) else ImageFont.load_default(size)
+    text = "The light on the pier was\nseen by all of the men on\nboard. In winter the ships\nwere kept out of harbour."
+    ImageDraw.Draw(image).multiline_text((size, size), text, fill="black", font=face)
+    return image
+
+
+def _has(font: str) -> bool:
+    try:
+        ImageFont.truetype(font, 10)
+    except OSError:
+        return False
+    return True
 
 
 # -- generation settings
@@ -315,8 +360,6 @@ def test_the_packaged_model_is_found_and_loads_in_any_folder(tmp_path: Path, mon
 
 @torch.inference_mode()
 def test_the_packaged_model_reads_a_printed_line(targets: dict) -> None:
-    from PIL import ImageDraw, ImageFont
-
     image = Image.new("RGB", (256, 48), "white")
     ImageDraw.Draw(image).text((8, 12), "The harbour was closed.", fill="black", font=ImageFont.load_default(14))
     target = targets["tiny"]

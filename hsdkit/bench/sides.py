@@ -68,7 +68,7 @@ class GenerateSide:
         model = self.target.model
         clock = _FirstToken()
         start = time.perf_counter()
-        made = self.target.inputs([DecodeRequest(page.image, self.target.prompt(None))])
+        made = self.target.inputs([DecodeRequest(self.target.view(page.image), self.target.prompt(None))])
         inputs = {k: _placed(v, model) for k, v in made.items()}
         with torch.inference_mode():
             found = model.generate(

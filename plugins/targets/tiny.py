@@ -6,13 +6,14 @@ checkpoint folder says what it is.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hsdkit_plugins.targets.dialects import Dialect
-from hsdkit_plugins.targets.images import grid_scale, grid_size, padded, rgb, scaled, without_extremes
+from hsdkit_plugins.targets.images import grid_scale, grid_size, padded, rgb, scaled, text_height, without_extremes
 from hsdkit_plugins.targets.transformers_target import CheckpointConfig, TransformersTarget
 
 from hsdkit.components import Component, Requirement
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 CHECKPOINT = Path(__file__).parent / "tiny_checkpoint"
+
+#: Font size in pixels it reads best, and from which on a page is scaled down to it (it was trained on 11 to 16 px).
+TEXT_HEIGHT, LARGEST_TEXT = 13, 17
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,11 @@ class TinyTarget(TransformersTarget):
     name = "tiny"
 
     def __init__(self, config: TinyConfig) -> None:
-        from dataclasses import replace
-
         super().__init__(
             replace(config, model=config.model or str(CHECKPOINT)),
             Dialect(tables="html", ascii=True, fence=False),
         )
+        self._measured: tuple[weakref.ref[Image], float] | None = None  # the last page and its scale
 
     def prompt(self, label: Label | None) -> str:
         """It was trained to do one thing, and needs no words for it."""
@@ -55,6 +58,30 @@ class TinyTarget(TransformersTarget):
     def cell(self) -> int:
         """Pixels of a visual token's side."""
         return int(self.image_processor.patch_size * self.image_processor.merge_size)
+
+    def view(self, image: Image) -> Image:
+        """Scaled so that its text is about as high as the text the model was trained on, if it is much higher."""
+        return scaled(image, self._scale(image))
+
+    def _scale(self, image: Image) -> float:
+        """The factor by which a page image is scaled before it is read; at most 1: what is too small stays blurred."""
+        if self._measured is None or self._measured[0]() is not image:
+            height = text_height(image)
+            scale = TEXT_HEIGHT / height if height is not None and height > LARGEST_TEXT else 1.0
+            scale = min(scale, grid_scale(image.width, image.height, self.cell, self.pixel_bounds[1]))
+            self._measured = weakref.ref(image), scale
+        return self._measured[1]
+
+    def notes(self, image: Image) -> tuple[str, ...]:
+        if (scale := self._scale(image)) == 1.0:
+            return ()
+        bound = grid_scale(image.width, image.height, self.cell, self.pixel_bounds[1])
+        why = (
+            f"target 'tiny' takes at most {self.pixel_bounds[1]} px (target.max_pixels)"
+            if scale == bound
+            else f"target 'tiny' reads text of about {TEXT_HEIGHT} px, and this is larger"
+        )
+        return (f"page image of {image.width} x {image.height} px is read at {100 * scale:.0f}% of its size: {why}",)
 
     def prepare(self, image: Image) -> Image:
         """Scaled down if it is larger than the model reads, and padded with white to whole cells: the processor would
@@ -66,8 +93,7 @@ class TinyTarget(TransformersTarget):
 
     def crop(self, image: Image, box: Box) -> Image:
         """Scaled as the page is, so that its text has the same height."""
-        part = super().crop(image, box)
-        return scaled(part, grid_scale(image.width, image.height, self.cell, self.pixel_bounds[1]))
+        return scaled(super().crop(image, box), self._scale(image))
 
 
 @hookimpl

@@ -157,6 +157,10 @@ class TransformersTarget:
         """The image as it goes to the checkpoint's own image processor; doing it twice changes nothing."""
         return without_extremes(rgb(image))
 
+    def view(self, image: Image) -> Image:
+        """The whole page image at the size this model reads best: as it is, here."""
+        return image
+
     def crop(self, image: Image, box: Box) -> Image:
         """The part of a page image inside `box` (page pixels, within the page), at the size this model reads best."""
         return image.crop((int(box.x0), int(box.y0), -int(-box.x1 // 1), -int(-box.y1 // 1)))

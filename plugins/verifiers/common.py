@@ -82,7 +82,7 @@ def page_stage(
     on_text: OnText | None = None,
 ) -> StageResult:
     """Decode the page from its whole image (paper: Stage 2), with `drafts` in the target's syntax, in reading order."""
-    request = DecodeRequest(page.image, target.prompt(None), tuple(d for d in drafts if d))
+    request = DecodeRequest(target.view(page.image), target.prompt(None), tuple(d for d in drafts if d))
     decoded = engine.decode([request], settings, on_text)
     return StageResult("page", decoded.sequences, decoded.times, decoded.forwards)
 

@@ -76,7 +76,7 @@ class HSD:
         area = sum(c.box.area for c in crops)
         prompt_tokens = 0.0
         if self._experience.prefill is None:
-            whole = target.inputs([DecodeRequest(page.image, target.prompt(None))])["input_ids"].shape[1]
+            whole = target.inputs([DecodeRequest(target.view(page.image), target.prompt(None))])["input_ids"].shape[1]
             prompt_tokens = whole * area / (page.width * page.height)
         forecast = self._experience.forecast(engine, regions, area, prompt_tokens)
         if forecast.pays:
