@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from hsdkit.decoding.matching.drafttext import DraftText
 from hsdkit.decoding.protocol import Codec
 
-#: Bytes of draft tokenised again after a seam; by then both tokenisations have met, at the next word at the latest.
-SEAM = 40
+#: Bytes of draft tokenised again after a seam. By then both tokenisations have met, at the next word mostly; where they
+#: have not, the longer piece is tried.
+SEAMS = (16, 96)
 #: Most tokens of output looked back at for the start of the current word.
 WORD_TOKENS = 8
 
@@ -30,7 +31,7 @@ class Cursor:
     agrees: bool = True
 
 
-def open_cursor(draft: DraftText, position: int, output: Sequence[int], codec: Codec, missing: bytes = b"") -> Cursor:
+def open_cursor(draft: DraftText, position: int, output: list[int], codec: Codec, missing: bytes = b"") -> Cursor:
     """The cursor at a byte position, given the output's tokens so far. `missing` is what the draft lacks there."""
     text = draft.text
     index = draft.token_at.get(position)
@@ -41,25 +42,31 @@ def open_cursor(draft: DraftText, position: int, output: Sequence[int], codec: C
         if same or draft.bytewise or position == len(text) or text[position] == _SPACE:
             return Cursor(position, [], index, position)
     word, count = (b"", 0) if missing else _current_word(output, codec)
-    piece = text[position : position + SEAM]
-    if position + SEAM < len(text):
-        piece = piece[: _whole(piece)]
-    try:
-        tokens = codec.encode((word + missing + piece).decode())
-    except UnicodeDecodeError:  # the output stopped inside a character, and the draft does not go on with it
-        index = draft.token_from(position)
-        return Cursor(draft.starts[index], [], index, draft.starts[index], agrees=False)
-    agrees = tokens[:count] == list(output[len(output) - count :])
-    rest = tokens[count:] if agrees else []
-    at = start = position - len(missing)
-    tokens_of, token_at = draft.tokens, draft.token_at
-    for number, token in enumerate(rest):
-        index = token_at.get(at)
-        if index is not None and at >= position and tokens_of[index] == token:
-            return Cursor(start, rest[:number], index, start, agrees)
-        at += len(codec.token_bytes(token))
-    # No meeting within the piece: its last token may be cut short, so it is left out.
-    return Cursor(start, rest[:-1] or rest, len(tokens_of), start, agrees)
+    start = position - len(missing)
+    cursor = Cursor(start, [], len(draft.tokens), start, agrees=False)
+    for length in SEAMS:
+        piece = text[position : position + length]
+        if position + length < len(text):
+            piece = piece[: _whole(piece)]
+        try:
+            tokens = codec.encode((word + missing + piece).decode())
+        except UnicodeDecodeError:  # the output stopped inside a character, and the draft does not go on with it
+            index = draft.token_from(position)
+            return Cursor(draft.starts[index], [], index, draft.starts[index], agrees=False)
+        if tokens[:count] != output[len(output) - count :]:
+            return cursor
+        seam = tokens[count:]
+        at = start
+        for number, token in enumerate(seam):
+            index = draft.token_at.get(at)
+            if index is not None and at >= position and draft.tokens[index] == token:
+                return Cursor(start, seam[:number], index, start)
+            at += len(codec.token_bytes(token))
+        # The piece's last token may be cut short.
+        cursor = Cursor(start, seam[:-1] or seam, len(draft.tokens), start)
+        if position + length >= len(text):
+            break
+    return cursor
 
 
 def _current_word(output: Sequence[int], codec: Codec) -> tuple[bytes, int]:

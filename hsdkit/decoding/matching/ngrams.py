@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 #: Earlier occurrences of an n-gram that are compared, latest first.
 COMPARED = 16
@@ -53,17 +53,24 @@ class OwnText:
         return []
 
     def _index(self, until: int) -> None:
-        tokens, n = self.tokens, self._n
-        for position in range(self._indexed + 1, until + 1):
-            for size in range(1, min(n, position) + 1):
-                gram = tuple(tokens[position - size : position])
-                latest = self._latest[size - 1]
-                if size == n:
-                    self._earlier.append(latest.get(gram, 0))
-                latest[gram] = position
-            if position < n:
-                self._earlier.append(0)
-        self._indexed = max(self._indexed, until)
+        """Enter the n-grams before positions up to `until`."""
+        begin, n = self._indexed + 1, self._n
+        if until < begin:
+            return
+        for size in range(1, n):
+            first = max(begin, size)
+            self._latest[size - 1].update(zip(self._grams(size, first, until), range(first, until + 1), strict=False))
+        latest, first = self._latest[n - 1], max(begin, n)
+        self._earlier += [0] * (min(first, until + 1) - begin)
+        for position, gram in enumerate(self._grams(n, first, until), start=first):
+            self._earlier.append(latest.get(gram, 0))
+            latest[gram] = position
+        self._indexed = until
+
+    def _grams(self, size: int, first: int, last: int) -> Iterator[tuple[int, ...]]:
+        """The n-grams of a size that end before each of the positions."""
+        tokens = self.tokens[first - size : last]
+        return zip(*(tokens[offset:] for offset in range(size)), strict=False)
 
     def _common(self, position: int) -> int:
         """How many tokens before `position` are also the last of the text (up to CONTEXT)."""
