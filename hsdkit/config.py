@@ -41,7 +41,7 @@ class RunOptions:
     rotate: turn every page clockwise by 0, 90, 180 or 270 degrees before it is parsed.
     max_pixels: most pixels a page image may have; larger pages are rendered smaller.
     draft: `auto` leaves the draft out where making it would take longer than it saves; `always` never does.
-    save_drafts: also write NAME.drafts.json, which the `replay` drafter reads.
+    save_drafts: also write NAME.drafts.json, for drafter=replay drafter.path=NAME.drafts.json.
     """
 
     input: tuple[str, ...] = ()

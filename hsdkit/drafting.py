@@ -45,6 +45,8 @@ def _is_sound(region: Region) -> bool:
         and isinstance(region.text, str)
         and isinstance(region.label, Label)
         and all(math.isfinite(v) for v in (region.box.x0, region.box.y0, region.box.x1, region.box.y1))
+        and region.box.x0 <= region.box.x1
+        and region.box.y0 <= region.box.y1
     )
 
 

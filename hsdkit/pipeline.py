@@ -66,10 +66,13 @@ class Pipeline:
         return self._registry.build("verifier", self.config.verifier.name, self.config.verifier.options)
 
     def load(self) -> None:
-        """Build every component now, the model included, so that the first page does not pay for it."""
+        """Build every component now, the model included, and let the engine measure what a step costs if that is to set
+        the budget, so that the first page does not pay for it."""
         if self.verifier.uses_draft:
             _ = self.drafter
         _ = self.engine, self.target.model
+        if self.verifier.settings.max_packed == "auto":
+            self.engine.expected_seconds(1)
 
     def open(self, path: str | os.PathLike[str]) -> Document:
         """The document as this run sees it (`pages`, `dpi`, `password`, ...). Raises `DocumentError`."""

@@ -13,9 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from hsdkit.draft_files import SavedDraft, save_drafts
 from hsdkit.errors import HsdkitError
 from hsdkit.results import PageResult
-from hsdkit.results_json import document_lines, dumps, page_to_json
+from hsdkit.results_json import document_lines, dumps, page_from_json, page_to_json
 from hsdkit.totals import Totals
 
 
@@ -67,12 +68,19 @@ class DocumentWriter:
         else:
             text.unlink(missing_ok=True)
         if self._save_drafts:
-            written.append(_write(self.folder / f"{self.name}.drafts.json", _drafts(self._lines())))
+            written.append(self.folder / f"{self.name}.drafts.json")
+            save_drafts(written[-1], self._drafts())
         self._pages.unlink()
         return tuple(written)
 
     def _document(self) -> Iterator[str]:
         return document_lines(self.source, self.settings, self.versions, self.error, self.totals, self._lines())
+
+    def _drafts(self) -> Iterator[SavedDraft]:
+        """The drafts of the pages that could be read."""
+        for page in map(page_from_json, map(json.loads, self._lines())):
+            if page.width:
+                yield SavedDraft(Path(self.source).name, page.number, page.width, page.height, page.draft)
 
     def _lines(self) -> Iterator[str]:
         with self._pages.open(encoding="utf-8", newline="\n") as file:
@@ -89,6 +97,15 @@ class DocumentWriter:
             self._stream.close()
         else:
             self.finish()
+
+
+def make_folder(folder: Path) -> None:
+    """Make the output folder if it is not there. Raises `OutputError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        cause = "there is a file of that name" if isinstance(e, FileExistsError) else e.strerror
+        raise OutputError(f"output={folder}: no such folder can be made: {cause}") from e
 
 
 def result_names(paths: Sequence[Path]) -> list[str]:
@@ -120,18 +137,9 @@ def _markdown(lines: Iterable[str]) -> Iterator[str]:
     yield "\n"
 
 
-def _drafts(lines: Iterable[str]) -> Iterator[str]:
-    """The pages with nothing but their drafts, in the shape they have in NAME.json."""
-    yield '{"pages":[\n'
-    for i, line in enumerate(lines):
-        page = json.loads(line)
-        yield ("" if i == 0 else ",\n") + dumps({k: page[k] for k in ("number", "width", "height", "draft")})
-    yield "\n]}\n"
-
-
 def _open(path: Path) -> Any:
+    make_folder(path.parent)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("w", encoding="utf-8", newline="\n")
     except OSError as e:
         raise OutputError(f"{path}: cannot be written: {e.strerror}; choose another folder with output=FOLDER") from e

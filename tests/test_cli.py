@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from hsdkit.cli.app import app
 from hsdkit.cli.run import split_arguments
+from hsdkit.draft_files import load_drafts
 from hsdkit.results import DocumentResult
 
 
@@ -104,8 +105,12 @@ def test_report_writes_one_html_a_document(workplace: Path):
 def test_drafts_are_saved_on_request(workplace: Path):
     blank_pdf(workplace / "a.pdf")
     run("a.pdf", "save_drafts=true")
-    saved = json.loads(Path("out/a.drafts.json").read_text())
-    assert saved["pages"][0]["draft"]["regions"][0]["text"] == "drafted"
+    saved = load_drafts("out/a.drafts.json")
+    assert [r.text for r in saved["a.pdf", 1].draft.regions] == ["drafted"]
+    first = Path("out/a.json").read_text()
+    assert run("a.pdf", "drafter=replay", "drafter.path=out/a.drafts.json").exit_code == 0
+    again = load("out/a.json").pages[0]
+    assert again.draft.regions == DocumentResult.from_json(first).pages[0].draft.regions
 
 
 def test_folders_globs_and_same_stems(workplace: Path):
@@ -175,7 +180,7 @@ def test_debug_shows_the_traceback_of_a_failed_page(workplace: Path):
         (["pages=x", "a.pdf"], "neither a page number nor a range"),
         (["verifier.tau=0", "a.pdf"], "tau must be above 0"),
         (["--no-such-option"], "No such option"),
-        (["output=a.pdf/x", "a.pdf"], ""),
+        (["output=a.pdf", "a.pdf"], "output=a.pdf: no such folder can be made"),
     ],
 )
 def test_wrong_usage_is_one_clear_error(workplace: Path, arguments: list[str], said: str):

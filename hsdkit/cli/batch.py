@@ -9,14 +9,14 @@ from pathlib import Path
 
 from hsdkit.cli import console
 from hsdkit.cli.display import Display, choose_display
-from hsdkit.cli.summary import count, print_summary
+from hsdkit.cli.summary import print_summary
 from hsdkit.config import RunConfig
 from hsdkit.documents import Document, Page, find_inputs
 from hsdkit.errors import DocumentError
 from hsdkit.pipeline import Pipeline
 from hsdkit.results import PageResult
 from hsdkit.totals import Totals
-from hsdkit.writing import DocumentWriter, result_names
+from hsdkit.writing import DocumentWriter, make_folder, result_names
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ def run_batch(config: RunConfig, *, stream: bool, report: bool, quiet: bool) -> 
     batch = Batch(pipeline, display, outcome, report)
     try:
         if paths:
+            make_folder(Path(config.output))
             display.status(f"loading {config.target.name}")
             pipeline.load()
         for path, name in zip(paths, result_names(paths), strict=True):
@@ -56,7 +57,7 @@ def run_batch(config: RunConfig, *, stream: bool, report: bool, quiet: bool) -> 
     finally:
         display.close()
     if not quiet:
-        print_summary(console.console(), config, outcome)
+        print_summary(console.console(), pipeline, outcome)
     return outcome.exit_code
 
 
@@ -97,7 +98,7 @@ class Batch:
             writer.error = str(e)
             self._fail(str(e))
         except KeyboardInterrupt:
-            writer.error = f"interrupted after {count(writer.totals.pages, 'page')}"
+            writer.error = f"interrupted after {console.count(writer.totals.pages, 'page')}"
             raise
         finally:
             self.outcome.written += writer.finish()

@@ -31,6 +31,11 @@ def warn(message: str) -> None:
     console().print(f"[yellow]note:[/] {escape(message)}", soft_wrap=True)
 
 
+def count(n: int, what: str) -> str:
+    """`1 page`, `2 pages`."""
+    return f"{n} {what}{'s' * (n != 1)}"
+
+
 def is_usage_error(e: Exception) -> bool:
     """Whether the argument parser raised it, which then explains it itself."""
     click_exception = next(c for c in BadParameter.__mro__ if c.__name__ == "ClickException")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from hsdkit.cli.console import console
+from hsdkit.cli.console import console, count
 from hsdkit.results import PageResult
 from hsdkit.totals import Totals
 
@@ -132,5 +132,5 @@ def page_line(result: PageResult) -> str:
     """`812 tokens in 131 steps (6.2 a step), 1.3 s`, and how it ended unless the model ended it."""
     totals = Totals.of(result)
     ended = {"length": ", cut at max_new_tokens", "loop": ", stopped: it went on repeating itself"}
-    speed = f" in {totals.steps} steps ({totals.tokens_per_step:.1f} a step)" if totals.steps else ""
-    return f"{result.page_tokens} tokens{speed}, {result.seconds:.1f} s{ended.get(result.finish_reason, '')}"
+    speed = f" in {count(totals.steps, 'step')} ({totals.tokens_per_step:.1f} a step)" if totals.steps else ""
+    return f"{count(result.page_tokens, 'token')}{speed}, {result.seconds:.1f} s{ended.get(result.finish_reason, '')}"

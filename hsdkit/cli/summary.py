@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from hsdkit.config import RunConfig
+from hsdkit.cli.console import count
+from hsdkit.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from hsdkit.cli.batch import Outcome
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 _MOST_FILES = 6
 
 
-def print_summary(out: Console, config: RunConfig, outcome: Outcome) -> None:
-    for line in summary_lines(config, outcome):
+def print_summary(out: Console, pipeline: Pipeline, outcome: Outcome) -> None:
+    for line in summary_lines(pipeline, outcome):
         out.print(line, soft_wrap=True)
 
 
-def summary_lines(config: RunConfig, outcome: Outcome) -> list[str]:
+def summary_lines(pipeline: Pipeline, outcome: Outcome) -> list[str]:
     """The summary with rich markup, a line an entry."""
     totals = outcome.totals
     lines = [
@@ -29,10 +30,11 @@ def summary_lines(config: RunConfig, outcome: Outcome) -> list[str]:
         + (", [bold red]interrupted[/]" if outcome.interrupted else "")
     ]
     if totals.pages:
-        lines.append(f"{totals.page_tokens} tokens written in {totals.wall:.1f} s, {_exactness(config)}")
+        lines.append(f"{count(totals.page_tokens, 'token')} written in {totals.wall:.1f} s, {_exactness(pipeline)}")
     if totals.steps:
         lines.append(
-            f"{totals.steps} verification steps, {totals.tokens_per_step:.2f} tokens a step, AAL {totals.aal:.2f}"
+            f"{count(totals.steps, 'verification step')}, {totals.tokens_per_step:.2f} tokens a step, "
+            f"AAL {totals.aal:.2f}"
         )
     spent = {phase.replace("_", " "): s for phase, s in totals.seconds.items() if s >= 0.05}
     if spent:
@@ -40,15 +42,14 @@ def summary_lines(config: RunConfig, outcome: Outcome) -> list[str]:
     shown, more = outcome.written[:_MOST_FILES], len(outcome.written) - _MOST_FILES
     if shown:
         lines.append("written: " + escape(", ".join(map(str, shown))) + (f", and {more} more" if more > 0 else ""))
-    lines += [f"[red]failed:[/] {escape(reason)}" for reason in outcome.failures]
+    if outcome.documents > 1 or totals.pages > 1:  # else the failure was the line above
+        lines += [f"[red]failed:[/] {escape(reason)}" for reason in outcome.failures]
     return lines
 
 
-def _exactness(config: RunConfig) -> str:
-    tau = getattr(config.verifier.options, "tau", 1.0)
+def _exactness(pipeline: Pipeline) -> str:
+    config, verifier = pipeline.config, pipeline.verifier
+    tau = verifier.settings.tau
     how = "exact (tau=1)" if tau == 1 else f"near-lossless (tau={tau:g})"
-    return f"{how}: verifier {config.verifier.name}, drafter {config.drafter.name}, target {config.target.name}"
-
-
-def count(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n != 1)}"
+    drafter = config.drafter.name if verifier.uses_draft else "none"
+    return f"{how}: verifier {config.verifier.name}, drafter {drafter}, target {config.target.name}"
