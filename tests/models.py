@@ -240,10 +240,19 @@ class SimpleTarget:
     def prompt(self, label: Any) -> str:
         return "Read the page."
 
+    def view(self, image: Image.Image) -> Image.Image:
+        return image
+
+    def crop(self, image: Image.Image, box: Any) -> Image.Image:
+        return image.crop((int(box.x0), int(box.y0), int(box.x1), int(box.y1)))
+
+    def notes(self, image: Image.Image) -> tuple[str, ...]:
+        return ()
+
     def render(self, region: Any) -> str:
         return str(region.text)
 
-    def clean(self, text: str) -> str:
+    def clean(self, text: str, finish_reason: str = "eos") -> str:
         return text
 
     def _prompt_ids(self, text: str, grid: Any) -> list[int]:
