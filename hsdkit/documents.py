@@ -6,6 +6,7 @@ What a file is, is decided by its content, never by its suffix. PDFs are read by
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -229,10 +230,9 @@ def parse_pages(pages: Pages, count: int, source: str = "the document") -> tuple
         last = int(match[1] or match[3] or max(count, first))
         if first > last:
             raise ConfigError(f"pages={pages}: the range {part!r} runs backwards; write {last}-{first}")
-        if wrong := next((n for n in (first, last) if not 1 <= n <= count), None):
-            raise _out_of_range(source, wrong, count)
-        if first < 1:
-            raise ConfigError(f"pages={pages}: pages are counted from 1")
+        for number in (first, last):
+            if not 1 <= number <= count:
+                raise _out_of_range(source, number, count)
         chosen.update(range(first, last + 1))
     if not chosen:
         raise ConfigError(f"pages={pages}: selects no page; write for example 1-3,7")
@@ -272,14 +272,14 @@ def find_inputs(inputs: Iterable[str | os.PathLike[str]]) -> list[Path]:
 
 
 def bounded_scale(width: float, height: float, scale: float, max_pixels: int) -> float:
-    """The largest factor up to `scale` at which a `width` x `height` page stays within `max_pixels`."""
-    longest = max(width, height) * scale
-    if longest > MAX_SIDE:
-        scale *= MAX_SIDE / longest
+    """The largest factor up to `scale` at which a `width` x `height` page, sides rounded up, is within `max_pixels`."""
+    scale = min(scale, MAX_SIDE / max(width, height))
     pixels = max(1.0, width * scale) * max(1.0, height * scale)
     if pixels > max_pixels:
         # A side that has shrunk to one pixel cannot shrink further: then only the other side gives.
         scale = min(scale * (max_pixels / pixels) ** 0.5, max_pixels / max(width, height))
+    while math.ceil(width * scale) * math.ceil(height * scale) > max_pixels:
+        scale *= 0.995
     return scale
 
 

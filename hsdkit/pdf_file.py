@@ -5,6 +5,7 @@ PDFium is not thread safe, so every call goes through one lock: pages may be use
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pypdfium2.raw as c
 
 from hsdkit.documents import PageImage, bounded_scale
 from hsdkit.errors import DocumentError
-from hsdkit.pdf_geometry import Projection
+from hsdkit.pdf_geometry import Projection, projection_of
 from hsdkit.pdf_text import read_text_layer
 from hsdkit.textlayer import TextLayer
 
@@ -34,7 +35,7 @@ class PdfFile:
             try:
                 self._pdf = pdfium.PdfDocument(path, password=password)
             except pdfium.PdfiumError as e:
-                raise DocumentError(_why_not_opened(e, password)) from e
+                raise DocumentError(_why_not_opened(e, path, password)) from e
             self.count = len(self._pdf)
             if self.count and self._pdf.get_formtype() != c.FORMTYPE_NONE:
                 self._pdf.init_forms()  # filled-in fields are part of what a reader sees
@@ -50,7 +51,7 @@ class PdfFile:
                 wanted = self._dpi / 72
                 scale = bounded_scale(width, height, wanted, self._max_pixels)
                 image = page.render(scale=scale, rotation=self._rotate).to_pil()
-                projection = self._projection(page, image.width, image.height)
+                projection = projection_of(page, self._rotate, image.width, image.height)
             except (pdfium.PdfiumError, ValueError, MemoryError) as e:
                 raise DocumentError(f"cannot be rendered: {e or type(e).__name__}") from e
             finally:
@@ -81,10 +82,6 @@ class PdfFile:
             finally:
                 page.close()
 
-    def _projection(self, page: pdfium.PdfPage, width: int, height: int) -> Projection:
-        turn = (page.get_rotation() + self._rotate) // 90 % 4
-        return Projection(page.get_bbox(), turn, width, height)
-
     def close(self) -> None:
         with _LOCK:
             if self._open:
@@ -92,7 +89,7 @@ class PdfFile:
                 self._pdf.close()
 
 
-def _why_not_opened(error: pdfium.PdfiumError, password: str | None) -> str:
+def _why_not_opened(error: pdfium.PdfiumError, path: Path, password: str | None) -> str:
     code = getattr(error, "err_code", None)
     if code == c.FPDF_ERR_PASSWORD:
         if password:
@@ -100,4 +97,13 @@ def _why_not_opened(error: pdfium.PdfiumError, password: str | None) -> str:
         return "is encrypted: give its password with password=..."
     if code == c.FPDF_ERR_SECURITY:
         return "is encrypted in a way PDFium does not support; remove the encryption with another tool first"
+    if _has_no_pages(path):
+        return "has no pages"
     return f"is a broken PDF: {error}; repairing it (qpdf, mutool) may help"
+
+
+def _has_no_pages(path: Path) -> bool:
+    """Whether a file PDFium refuses to open is sound but for its empty page tree."""
+    with path.open("rb") as file:
+        content = file.read(1_000_000)
+    return re.search(rb"/Count\s+0\b", content) is not None and re.search(rb"/Type\s*/Page\b", content) is None

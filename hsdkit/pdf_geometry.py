@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from ctypes import byref, c_float, c_int
+from ctypes import byref, c_double, c_float, c_int
 from dataclasses import dataclass
 
 import pypdfium2 as pdfium
@@ -18,38 +19,57 @@ MAX_PATHS, MAX_SEGMENTS = 6_000, 400
 RULE_POINTS = 3.0
 
 
+_Matrix = tuple[float, float, float, float, float, float]
+_IDENTITY: _Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
     """From PDF points (origin bottom left, not rotated) to page pixels (origin top left, as shown).
 
-    `bounds` are left, bottom, right, top of what is shown, in points; `turn` the clockwise quarter turns it is shown
-    with.
+    `matrix` maps a point as `_apply` does; `turn` is the clockwise quarter turns the page is shown with; `width` and
+    `height` are the page's pixels.
     """
 
-    bounds: tuple[float, float, float, float]
+    matrix: _Matrix
     turn: int
     width: int
     height: int
 
     @property
-    def affine(self) -> tuple[float, float, float, float, float, float]:
-        """(a, b, c, d, e, f): pixel x = a * x + b * y + c, pixel y = d * x + e * y + f."""
-        left, bottom, right, top = self.bounds
-        sideways = self.turn % 2
-        across, along = (top - bottom, right - left) if sideways else (right - left, top - bottom)
-        sx, sy = self.width / across, self.height / along
-        return (
-            (sx, 0.0, -left * sx, 0.0, -sy, top * sy),
-            (0.0, sx, -bottom * sx, sy, 0.0, -left * sy),
-            (-sx, 0.0, right * sx, 0.0, sy, -bottom * sy),
-            (0.0, -sx, top * sx, -sy, 0.0, right * sy),
-        )[self.turn]
+    def scale(self) -> float:
+        """Pixels a point."""
+        return math.hypot(self.matrix[0], self.matrix[1])
 
     def box(self, left: float, bottom: float, right: float, top: float) -> Box:
-        a, b, shift_x, d, e, shift_y = self.affine
-        xs = a * left + b * bottom + shift_x, a * right + b * top + shift_x
-        ys = d * left + e * bottom + shift_y, d * right + e * top + shift_y
-        return Box(min(xs), min(ys), max(xs), max(ys))
+        x0, y0 = _apply(self.matrix, left, bottom)
+        x1, y1 = _apply(self.matrix, right, top)
+        return Box(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
+
+
+def projection_of(page: pdfium.PdfPage, rotate: int, width: int, height: int) -> Projection:
+    """How PDFium shows the page, turned clockwise by `rotate` degrees more, in an image of that size.
+
+    PDFium itself is asked where three corners of the image lie on the page: crop boxes and rotation may be inherited,
+    and its box functions do not all know that.
+    """
+    x, y = c_double(), c_double()
+
+    def point(dx: int, dy: int) -> tuple[float, float]:
+        c.FPDF_DeviceToPage(page.raw, 0, 0, width, height, rotate // 90, dx, dy, byref(x), byref(y))
+        return x.value, y.value
+
+    origin, right, down = point(0, 0), point(width, 0), point(0, height)
+    # Columns of the map from pixels to points; exactly two of the four numbers are not zero.
+    a, b = (right[0] - origin[0]) / width, (right[1] - origin[1]) / width
+    d, e = (down[0] - origin[0]) / height, (down[1] - origin[1]) / height
+    area = a * e - b * d
+    if not area:
+        raise pdfium.PdfiumError("the page has no area")
+    inverse = e / area, -b / area, -d / area, a / area
+    x0 = -(inverse[0] * origin[0] + inverse[2] * origin[1])
+    y0 = -(inverse[1] * origin[0] + inverse[3] * origin[1])
+    return Projection((*inverse, x0, y0), (page.get_rotation() + rotate) // 90 % 4, width, height)
 
 
 def read_objects(page: pdfium.PdfPage, projection: Projection) -> tuple[tuple[Box, ...], tuple[Box, ...]]:
@@ -69,10 +89,6 @@ def read_objects(page: pdfium.PdfPage, projection: Projection) -> tuple[tuple[Bo
                 if max(box.width, box.height) > 4:
                     rules.append(box)
     return tuple(rules), tuple(b for b in images if b.area > 0)
-
-
-_Matrix = tuple[float, float, float, float, float, float]
-_IDENTITY: _Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def _objects(page: pdfium.PdfPage) -> Iterator[tuple[c.FPDF_PAGEOBJECT, _Matrix]]:

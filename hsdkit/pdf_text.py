@@ -128,14 +128,12 @@ def _finish(run: _Run | None, words: list[Word], projection: Projection) -> None
         return
     style = run.style
     at = projection.box(*run.origin, *run.origin)
-    left, _, right, _ = projection.bounds
-    scale = (projection.height if projection.turn % 2 else projection.width) / (right - left)
     words.append(
         Word(
             text=text,
             box=box,
             baseline=at.x0 if style.turn % 2 else at.y0,
-            size=max(style.size * scale, 0.5 * box.height if style.turn % 2 == 0 else 0.0, 1.0),
+            size=max(style.size * projection.scale, 0.5 * box.height if style.turn % 2 == 0 else 0.0, 1.0),
             bold=style.bold,
             italic=style.italic,
             mono=style.mono,
