@@ -17,6 +17,8 @@ from hsdkit.decoding.matching.ngrams import OwnText
 from hsdkit.decoding.matching.rates import Calibration, Rate
 from hsdkit.decoding.protocol import Candidate, Codec
 
+#: Share of a draft's bytes expected to be right, before anything is known of it.
+ACCURACY = 0.985
 #: Most places of the draft proposed at once, and the least probability of one worth tokenising.
 PLACES, UNLIKELY = 4, 0.03
 #: Tokens of an alternative; further ones would not survive.
@@ -44,17 +46,18 @@ class _Guess:
 
 @dataclass(slots=True)
 class _Rates:
-    """What this sequence has taught: how long the draft holds (`draft`), how good each kind of guess is."""
+    """What this sequence has taught: how often the draft's next token holds, and how good each kind of guess is at its
+    first token and at those behind."""
 
-    draft: Rate = field(default_factory=lambda: Rate(0.93, 12.0, 300.0))
-    follow: dict[str, Rate] = field(default_factory=dict)
+    draft: Rate
     first: dict[str, Calibration] = field(default_factory=dict)
+    rest: dict[str, Rate] = field(default_factory=dict)
 
     def first_of(self, key: str) -> Calibration:
         return self.first.setdefault(key, Calibration(0.8, 6.0))
 
     def rest_of(self, key: str) -> Rate:
-        return self.follow.setdefault(key, Rate(0.75, 6.0))
+        return self.rest.setdefault(key, Rate(0.75, 6.0))
 
 
 class AlignedMatcher:
@@ -75,7 +78,7 @@ class AlignedMatcher:
         self._following: Cursor | None = None
         self._read = bytearray(len(self._draft.region_starts))
         self._guesses: list[_Guess] = []
-        self._rates = _Rates()
+        self._rates = _Rates(Rate(ACCURACY**self._draft.token_bytes, 12.0, memory=300.0))
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
@@ -102,24 +105,30 @@ class AlignedMatcher:
         self._realign(b"".join(data[matched:]))
 
     def _score(self, tokens: Sequence[int]) -> tuple[Cursor | None, int]:
-        """Learns from all candidates on offer what the target made of them, walked or not. Returns the cursor of the
-        one that led furthest along the tokens, and how far."""
-        best: Cursor | None = None
+        """Learns from all candidates on offer what the target made of them, walked or not. Returns the cursor that led
+        furthest along the tokens, and how far."""
+        best: _Guess | None = None
         most = 0
         rates = self._rates
         for guess in self._guesses:
-            offered = guess.candidate.tokens
-            matched = _common(offered, tokens)
-            missed = matched < min(len(offered), len(tokens))
-            if guess.key == "draft":
-                rates.draft.observe(matched, matched + missed)
-            else:
+            cursor = guess.cursor
+            # Read on beyond what was offered: the bonus token may well be the draft's next.
+            read = guess.candidate.tokens if cursor is None else self._stream(cursor, len(tokens))
+            matched = _common(read, tokens)
+            if guess.key != "draft":
                 rates.first_of(guess.key).observe(guess.stated, matched > 0)
-                if matched > 0 and len(tokens) > 1 and len(offered) > 1:
-                    rates.rest_of(guess.key).observe(matched - 1, matched - 1 + missed)
-            if guess.cursor is not None and matched > most:
-                best, most = guess.cursor, matched
-        return best, most
+            if cursor is None or guess.key == "head":
+                later = min(len(read), len(tokens)) - 1
+                if matched and later:
+                    rates.rest_of(guess.key).observe(matched - 1, min(matched, later))
+            elif matched > most:
+                best, most = guess, matched
+        if best is None:
+            return None, 0
+        # The first token of a place just guessed tells of the guess, all others of the draft.
+        guessed = int(best.key != "draft")
+        rates.draft.observe(most - guessed, min(most + 1, len(tokens)) - guessed)
+        return best.cursor, most
 
     def _moved(self, cursor: Cursor, tokens: Sequence[int], count: int) -> Cursor:
         """The cursor after `count` of its tokens."""
@@ -221,13 +230,14 @@ class AlignedMatcher:
     def _offer(
         self, tokens: list[int], source: str, key: str, stated: float, rest: float, cursor: Cursor | None = None
     ) -> None:
-        """Adds a guess, or adds its probability to one that begins with the same token: one of the two is true."""
+        """Adds a guess. Those that begin with the same token share the higher probability of it: each is calibrated
+        by how often its own first token held."""
         if not tokens:
             return
         first = self._rates.first_of(key).apply(stated)
         for other in self._guesses:
             if other.candidate.tokens[0] == tokens[0]:
-                other.candidate.first = min(0.99, other.candidate.first + first * (1.0 - other.candidate.first))
+                other.candidate.first = max(other.candidate.first, first)
                 if other.candidate.tokens[: len(tokens)] == tokens:
                     return
         self._guesses.append(_Guess(Candidate(tokens, source, first, rest), stated, key, cursor))
@@ -245,15 +255,15 @@ class AlignedMatcher:
                 key = "realigned" if rank == 0 else "nearby"
                 self._offer(self._stream(cursor, length), "aligned", key, weight, rest, cursor)
                 continue
-            for key, beyond, missing in self._beyond(position):
+            for key, beyond, missing, share in self._beyond(position):
                 cursor = open_cursor(self._draft, beyond, self._tokens, self._codec, missing)
-                self._offer(self._stream(cursor, length), "aligned", key, weight / 3, rest, cursor)
+                self._offer(self._stream(cursor, length), "aligned", key, weight * share, rest, cursor)
 
-    def _beyond(self, position: int) -> list[tuple[str, int, bytes]]:
+    def _beyond(self, position: int) -> list[tuple[str, int, bytes, float]]:
         """Where to read on if the draft is wrong right at a position, and what it lacks there: it has a character too
         many, something else in the place of a space, or lost a space."""
         after = next_character(self._draft.text, position)
-        return [("character", after, b""), ("space", after, b" "), ("lost space", position, b" ")]
+        return [("character", after, b"", 0.3), ("space", after, b" ", 0.3), ("lost space", position, b" ", 0.1)]
 
     def _at_line_start(self) -> bool:
         return bool(self._draft.tokens) and (not self._out or self._out.endswith(b"\n"))

@@ -29,8 +29,9 @@ class DraftText:
         self.tokens = [token for token, data in pieces if data]
         self.text = b"".join(data for _, data in pieces)
         self.starts = [0, *accumulate(len(data) for _, data in pieces if data)]
-        #: Whether tokens are (nearly) bytes: then they do not depend on their neighbours.
-        self.bytewise = len(self.tokens) > 0.9 * len(self.text)
+        #: Mean bytes of a token. Where they are (nearly) single bytes they do not depend on their neighbours.
+        self.token_bytes = len(self.text) / max(1, len(self.tokens))
+        self.bytewise = self.token_bytes < 1.1
         self.token_at = {start: index for index, start in enumerate(self.starts)}
 
         plain = self.text == joined.encode()
