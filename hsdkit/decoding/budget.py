@@ -86,7 +86,8 @@ class Budget:
         self._fixed = max_packed
         self._curve = curve
         self._seconds: dict[int, np.ndarray] = {}
-        self._excess = 0.0
+        #: Seconds beyond the measured pass, of steps of one token a row and of wider ones; None until seen.
+        self._excess: list[float | None] = [None, None]
         self._narrow = 0
 
     def width(self, survivals: Sequence[np.ndarray]) -> int:
@@ -96,7 +97,7 @@ class Budget:
             return 1
         if self._fixed is not None or self._curve is None:
             return min(drafted, self._fixed or 1)
-        width = choose_width(survivals, self._predicted(len(survivals)) + self._excess)
+        width = choose_width(survivals, self._expected_seconds(len(survivals)))
         self._narrow = self._narrow + 1 if width == 1 else 0
         if self._narrow < PROBE_EVERY:
             return width
@@ -104,11 +105,20 @@ class Budget:
         return min(drafted, PROBE_WIDTH)
 
     def spent(self, rows: int, width: int, seconds: float) -> None:
-        """What a step really took. A running mean of what it took beyond the pass as measured (matching, bookkeeping, a
-        longer cache) is added to every width's cost."""
+        """What a step really took. What that is beyond the pass as measured (matching, bookkeeping, a longer cache) is
+        added to the cost of steps of its kind, as a running mean."""
         if self._curve is not None:
-            predicted = self._predicted(rows)[width - 1]
-            self._excess += 0.1 * (max(0.0, seconds - predicted) - self._excess)
+            excess = max(0.0, seconds - self._predicted(rows)[width - 1])
+            known = self._excess[width > 1]
+            self._excess[width > 1] = excess if known is None else known + 0.1 * (excess - known)
+
+    def _expected_seconds(self, rows: int) -> np.ndarray:
+        """By width: the measured pass and what steps of its kind took beyond it (not seen yet: the other's)."""
+        narrow, wide = self._excess
+        seconds = self._predicted(rows).copy()
+        seconds[:1] += (wide if narrow is None else narrow) or 0.0
+        seconds[1:] += (narrow if wide is None else wide) or 0.0
+        return seconds
 
     def _predicted(self, rows: int) -> np.ndarray:
         assert self._curve is not None

@@ -124,11 +124,7 @@ class RaggedCache(Cache):
             if node != place
         ]
         if moves:
-            index = torch.tensor(moves, device=self.layers[0].keys.device)
-            rows, source, target = index.unbind(1)
-            for layer in self.layers:
-                layer.keys[rows, :, target] = layer.keys[rows, :, source]
-                layer.values[rows, :, target] = layer.values[rows, :, source]
+            self._move(torch.tensor(moves))
         self.lengths += [len(path) for path in paths]
 
     def select_rows(self, rows: Sequence[int]) -> None:
@@ -138,6 +134,23 @@ class RaggedCache(Cache):
             layer.keys = layer.keys.index_select(0, index)
             layer.values = layer.values.index_select(0, index)
         self.lengths = self.lengths[list(rows)]
+
+    def _move(self, moves: torch.Tensor) -> None:
+        """Copy slots within rows; `moves` (M, 3) holds row, source and target of each."""
+        flat: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        for layer in self.layers:
+            for states in (layer.keys, layer.values):
+                _, heads, capacity, size = states.shape
+                if (
+                    heads not in flat
+                ):  # as a rule once: layers alike share the indices of their (row, head, slot) vectors
+                    row, slots = moves[:, 0, None, None], moves[:, None, 1:]
+                    index = (row * heads + torch.arange(heads)[:, None]) * capacity + slots
+                    source, target = index.reshape(-1, 2).to(states.device).t().contiguous()
+                    flat[heads] = source, target
+                source, target = flat[heads]
+                vectors = states.view(-1, size)
+                vectors.index_copy_(0, target, vectors.index_select(0, source))
 
     def _grow(self, capacity: int) -> None:
         """One tensor at a time, so that never more than one of them exists twice."""
