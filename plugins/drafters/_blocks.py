@@ -128,7 +128,7 @@ def _starts_paragraph(block: Block, line: Line, following: Sequence[Line]) -> bo
     em = line.size
     below = [f for f in following if f.baseline > line.baseline and f.box.x0 < line.box.x1 and f.box.x1 > line.box.x0]
     left, right = block.box.x0, max(block.box.x1, line.box.x1, *(f.box.x1 for f in below))
-    if block.mark:
+    if block.mark or line.share("mono") > 0.9:
         return False
     centred = abs((line.box.x0 + line.box.x1) - (last.box.x0 + last.box.x1)) < em and line.box.x0 - left > 0.5 * em
     if centred or line.size > 1.14 * em:

@@ -55,7 +55,9 @@ def make_grid(words: Sequence[Word], rules: Sequence[Box], gap: float = CELL_GAP
     if len(columns) < 2:
         return []
     placed = [[(*_place(piece, columns), piece) for piece in row] for row in rows]
-    merged = _join_wrapped(placed, across, boxed=len(across) > 2 and len(down) > 1)
+    merged = _join_wrapped(
+        placed, across, boxed=len(across) > 2 and any(area.x0 + _TOUCH < x < area.x1 - _TOUCH for x in down)
+    )
     return [_cells(row, len(columns)) for row in merged]
 
 

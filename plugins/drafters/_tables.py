@@ -17,6 +17,8 @@ _TOUCH = 5.0
 _MOST_RULES = 1200
 #: Cells of text this long on average are no table's: two columns of running text with a rule above and below.
 _MOST_WORDS = 9
+#: The same where no vertical rule parts the columns.
+_MOST_WORDS_UNPARTED = 3.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,12 @@ def _plausible(grid: Grid, rules: Sequence[Box]) -> bool:
     full_rows = sum(sum(bool(t) for t in row) > 1 for row in texts)
     if full_rows < 2 or len(filled) < 4:
         return False
-    if sum(len(t.split()) for t in filled) > _MOST_WORDS * len(filled):
+    words = sum(len(t.split()) for t in filled) / len(filled)
+    box = bounding(rules) if rules else None
+    parted = box is not None and any(r.height > r.width and box.x0 + 5 < r.x0 < box.x1 - 5 for r in rules)
+    numbers = sum(any(ch.isdigit() for ch in t) for t in filled)
+    prose = words > _MOST_WORDS_UNPARTED and not parted and len(grid) > 5 and 3 * numbers < len(filled)
+    if words > _MOST_WORDS or prose:
         return False
     return len(filled) >= 0.3 * sum(len(row) for row in texts)
 
@@ -127,13 +134,13 @@ def _aligned_runs(words: Sequence[Word], taken: set[int], gap: float) -> list[li
         left, right = min(p.box.x0 for p in current[-1]), max(p.box.x1 for p in current[-1])
         if not any(p.box.x0 < right and p.box.x1 > left for p in row):
             continue
-        near = [[p for p in chain if p.box.x0 < right and p.box.x1 > left] for chain in chains]
-        following = next((chain for chain in near if len(chain) > 1 and _lines_up(current[-1], chain)), None)
-        if following is None:
+        # What follows may lack a cell.
+        near = [p for p in row if p.box.x0 < right and p.box.x1 > left]
+        if len(near) > 1 and all(_is_cell(p, widest) for p in near) and _lines_up(current[-1], near):
+            current.append(near)
+        else:
             close()
             current += chains[:1]
-        else:
-            current.append(following)
     close()
     return runs
 
@@ -142,7 +149,7 @@ def _chains(row: Sequence[Piece], widest: float) -> list[list[Piece]]:
     """Neighbouring pieces that could be cells: three or more, or two of which the second ends in a number."""
     chains: list[list[Piece]] = [[]]
     for piece in row:
-        if piece.box.width <= widest and sum(len(w.text.split()) for w in piece.words) <= 5:
+        if _is_cell(piece, widest):
             chains[-1].append(piece)
         else:
             chains.append([])
@@ -151,6 +158,10 @@ def _chains(row: Sequence[Piece], widest: float) -> list[list[Piece]]:
         for chain in chains
         if len(chain) > 2 or (len(chain) == 2 and any(ch.isdigit() for ch in chain[1].words[-1].text))
     ]
+
+
+def _is_cell(piece: Piece, widest: float) -> bool:
+    return piece.box.width <= widest and sum(len(w.text.split()) for w in piece.words) <= 5
 
 
 def _lines_up(above: Sequence[Piece], below: Sequence[Piece]) -> bool:

@@ -59,7 +59,8 @@ def _gibberish(words: list[str]) -> str:
         return "its text layer has no spaces"
     if len(latin) > 0.8 * len(letters) and len(latin) > 100:
         vowels = sum(ch in "aeiouy" for ch in latin) / len(latin)
-        if not 0.2 < vowels < 0.65:
+        frequent = sum(ch in "etaoinsr" for ch in latin) / len(latin)
+        if not 0.2 < vowels < 0.65 or frequent < 0.42:
             return "the letters of its text layer do not form words"
     return ""
 
