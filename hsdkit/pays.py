@@ -11,8 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: What a draft divides decoding by, until a page of this run has shown it.
-PRIOR_SPEEDUP = 3.0
+#: Drafts expected to take less seconds than this are simply made: judging them would cost as much.
+NEGLIGIBLE = 0.1
+
+#: What a draft divides decoding by before this run has shown it, and how many tokens of pages this belief is worth.
+PRIOR_SPEEDUP, _PRIOR_TOKENS = 3.0, 300
+
+#: How many characters of pages the tokenizer's tokens per character are worth against what pages of this run show.
+_PRIOR_CHARACTERS = 2000
 
 #: Ink outline of one character, squared, over its ink area; measured on born-digital pages at 72 to 144 dpi.
 _OUTLINE_PER_CHARACTER = 56.0
@@ -23,29 +29,36 @@ _SMALLEST_CHARACTER = 54.0
 
 @dataclass(frozen=True, slots=True)
 class Experience:
-    """What the pages of this run have shown so far.
+    """What the pages of this run have shown so far; one short page must not overturn what is usual.
 
-    `characters` as estimated and `tokens` as written, over all pages; `plain` seconds that decoding the drafted pages
-    would have taken without a draft, and the `drafted` seconds it took with one (the drafter itself not counted).
+    `characters` as estimated and `tokens` as written, over all judged pages; of those with a draft the `drafted` tokens
+    and their speedups summed, each weighted by its page's tokens.
     """
 
     characters: float = 0.0
     tokens: int = 0
-    plain: float = 0.0
-    drafted: float = 0.0
+    drafted: int = 0
+    weighted_speedup: float = 0.0
 
-    def after(self, characters: float, tokens: int, plain: float = 0.0, drafted: float = 0.0) -> Experience:
+    def after(self, characters: float, tokens: int, speedup: float | None) -> Experience:
+        """With one more page; `speedup` is None for a page without a draft."""
+        weight = tokens if speedup is not None else 0
         return Experience(
-            self.characters + characters, self.tokens + tokens, self.plain + plain, self.drafted + drafted
+            self.characters + characters,
+            self.tokens + tokens,
+            self.drafted + weight,
+            self.weighted_speedup + weight * (speedup or 0.0),
         )
 
     @property
     def speedup(self) -> float:
-        return self.plain / self.drafted if self.drafted else PRIOR_SPEEDUP
+        known = self.weighted_speedup + _PRIOR_TOKENS * PRIOR_SPEEDUP
+        return known / (self.drafted + _PRIOR_TOKENS)
 
     def tokens_for(self, characters: float, per_character: float) -> int:
-        """Tokens to expect; `per_character` is the tokenizer's ratio, used until a page has shown this run's own."""
-        return round(characters * (self.tokens / self.characters if self.characters else per_character))
+        """Tokens to expect; `per_character` is the tokenizer's own ratio."""
+        known = self.tokens + _PRIOR_CHARACTERS * per_character
+        return round(characters * known / (self.characters + _PRIOR_CHARACTERS))
 
 
 def estimated_characters(grey: NDArray[np.uint8]) -> float:

@@ -15,7 +15,7 @@ from hsdkit.config import RunConfig, compose
 from hsdkit.documents import Document, Page, open_document
 from hsdkit.drafting import expected_seconds, safe_draft
 from hsdkit.errors import ConfigError, HsdkitError, PluginError
-from hsdkit.pays import Experience, estimated_characters, reason_to_skip
+from hsdkit.pays import NEGLIGIBLE, Experience, estimated_characters, reason_to_skip
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.protocols import Drafter, Engine, OnText, Target, Verifier
 from hsdkit.regions import Draft
@@ -155,7 +155,7 @@ class Pipeline:
             notes=blank.notes + notes + verdict.notes,
         )
         if estimate is not None:
-            self._experience = self._experience.after(estimate.characters, result.page_tokens, *self._saved(result))
+            self._experience = self._experience.after(estimate.characters, result.page_tokens, self._speedup(result))
         return result if result.markdown.strip() else replace(result, notes=(*result.notes, "the model wrote no text"))
 
     def _estimate(self, page: Page) -> Estimate | None:
@@ -163,13 +163,14 @@ class Pipeline:
         if self.config.draft == "always" or not self.verifier.uses_draft:
             return None
         drafting = expected_seconds(self.drafter, page)
-        if drafting is None:
+        if drafting is None or drafting <= NEGLIGIBLE:
             return None
         import numpy as np
 
         characters = estimated_characters(np.asarray(page.image.convert("L")))
         tokens = self._experience.tokens_for(characters, self._tokens_per_character)
-        return Estimate(drafting, characters, self.engine.expected_seconds(tokens))
+        limit = self.verifier.settings.max_new_tokens
+        return Estimate(drafting, characters, self.engine.expected_seconds(min(tokens, limit)))
 
     def _draft(self, page: Page, estimate: Estimate | None) -> tuple[Draft, tuple[str, ...]]:
         if not self.verifier.uses_draft:
@@ -178,14 +179,14 @@ class Pipeline:
             return Draft(), (why,)
         return safe_draft(self.drafter, page)
 
-    def _saved(self, result: PageResult) -> tuple[float, float]:
-        """Seconds of plain decoding and of what was done instead, for a page that had a draft."""
+    def _speedup(self, result: PageResult) -> float | None:
+        """How much faster the page was decoded than plainly, the drafter not counted; None without a draft."""
         page_stage = [s for s in result.stages if s.name == "page"]
         if not result.draft.readable or not page_stage:
-            return 0.0, 0.0
+            return None
         # The page's own prefill is paid either way; region crops are the price of speculation.
         spent = sum(s.times.total for s in result.stages) - sum(s.times.encode + s.times.prefill for s in page_stage)
-        return self.engine.expected_seconds(result.page_tokens), spent
+        return self.engine.expected_seconds(result.page_tokens) / spent if spent > 0 else None
 
     @cached_property
     def _tokens_per_character(self) -> float:

@@ -3,6 +3,7 @@ imported and what Ctrl-C leaves."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -14,13 +15,15 @@ from typing import Any
 import pytest
 import yaml
 from PIL import Image
+from rich.console import Console
 from toys import TOY, blank_pdf, register_toys
 from typer.testing import CliRunner
 
 from hsdkit.cli.app import app
+from hsdkit.cli.display import BarDisplay, LineDisplay
 from hsdkit.cli.run import split_arguments
 from hsdkit.draft_files import load_drafts
-from hsdkit.results import DocumentResult
+from hsdkit.results import DocumentResult, PageResult
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +103,15 @@ def test_report_writes_one_html_a_document(workplace: Path):
     assert run("a.pdf", "--report").exit_code == 0
     html = Path("out/a.html").read_text()
     assert html.count("data:image/jpeg;base64,") == 2
+
+
+def test_a_report_that_fails_costs_no_page(workplace: Path):
+    blank_pdf(workplace / "a.pdf", 2)
+    Path("out/a.html").mkdir(parents=True)
+    result = run("a.pdf", "--report")
+    assert result.exit_code == 1
+    assert "a.html: the report could not be written" in result.stderr
+    assert len(load("out/a.json").pages) == 2
 
 
 def test_drafts_are_saved_on_request(workplace: Path):
@@ -189,6 +201,16 @@ def test_wrong_usage_is_one_clear_error(workplace: Path, arguments: list[str], s
     assert result.exit_code in (1, 2)
     assert said in result.stderr
     assert result.exit_code == (1 if arguments[0].startswith("output") else 2)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a=" + "x" * 5000, "\0.pdf"])
+def test_a_name_no_file_can_have_is_an_ordinary_failure(workplace: Path, name: str):
+    blank_pdf(workplace / "a.pdf")
+    result = run(name if name[1] != "=" else f"./{name}", "a.pdf")
+    assert result.exit_code == 1
+    assert "bug" not in result.stderr
+    assert Path("out/a.md").exists()
+    assert split_arguments(["verifier.text=" + "x" * 5000])[1] == []
 
 
 def test_no_input_is_an_error_that_says_what_to_name(workplace: Path):
@@ -319,3 +341,34 @@ def test_a_kill_leaves_the_finished_pages_readable(workplace: Path):
     lines = Path("out/a.pages.jsonl").read_text().splitlines()
     assert [json.loads(line)["markdown"] for line in lines] == ["page 1 of a.pdf"]
     assert not Path("out/a.json").exists()
+
+
+# -- on a terminal
+
+
+def test_a_terminal_gets_a_bar_with_tokens_per_step_and_no_line_a_page():
+    out = Console(file=io.StringIO(), force_terminal=True, width=120, highlight=False)
+    display = BarDisplay(out)
+    display.status("loading toy")
+    display.begin("a[1].pdf", 2)
+    display.on_text(0, "some text")
+    display.page(PageResult(1, "text", "text", "eos", notes=("a note",)))
+    display.page(PageResult(2, error="a[1].pdf, page 2: broken"))
+    display.close()
+    written = out.file.getvalue()  # type: ignore[attr-defined]
+    assert "tokens/step" in written
+    assert "a[1].pdf" in written
+    assert "note: a note" in written
+    assert "page 2: broken" in written
+    assert "page 1:" not in written
+
+
+def test_a_note_is_said_once_a_run():
+    out = Console(file=io.StringIO())
+    display = LineDisplay(out)
+    display.begin("a.pdf", 2)
+    for number in (1, 2):
+        display.page(PageResult(number, "text", "text", "loop", notes=("the same",)))
+    written = out.file.getvalue()  # type: ignore[attr-defined]
+    assert written.count("the same") == 1
+    assert written.count("went on repeating itself") == 2

@@ -63,5 +63,12 @@ def test_the_reason_gives_both_numbers():
 def test_experience_replaces_assumptions():
     new = Experience()
     assert (new.speedup, new.tokens_for(100, 0.25)) == (PRIOR_SPEEDUP, 25)
-    seen = new.after(100, 80, plain=10, drafted=2).after(100, 120)
-    assert (seen.speedup, seen.tokens_for(50, 0.25)) == (5, 50)
+    seen = new.after(50_000, 50_000, 6.0).after(50_000, 50_000, None)
+    assert seen.speedup == pytest.approx(6, rel=0.02)
+    assert seen.tokens_for(100, 0.25) == pytest.approx(100, rel=0.02)
+
+
+def test_one_short_page_overturns_nothing():
+    seen = Experience().after(300, 10, 0.5)
+    assert 2.5 < seen.speedup < PRIOR_SPEEDUP
+    assert 80 < seen.tokens_for(100, 1.0) < 100

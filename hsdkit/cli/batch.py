@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hsdkit.cli import console
 from hsdkit.cli.display import Display, choose_display
+from hsdkit.cli.report_file import Report
 from hsdkit.cli.summary import print_summary
 from hsdkit.config import RunConfig
 from hsdkit.documents import Document, Page, find_inputs
-from hsdkit.errors import DocumentError
+from hsdkit.errors import DocumentError, HsdkitError
 from hsdkit.pipeline import Pipeline
 from hsdkit.results import PageResult
 from hsdkit.totals import Totals
@@ -67,9 +67,10 @@ def _find(inputs: tuple[str, ...], outcome: Outcome) -> list[Path]:
     for given in inputs:
         try:
             found.update(dict.fromkeys(find_inputs([given])))
-        except DocumentError as e:
-            outcome.failures.append(str(e))
-            console.error(str(e))
+        except (DocumentError, OSError, ValueError) as e:
+            reason = str(e) if isinstance(e, DocumentError) else f"{given!r:.80}: {e.args[-1]}"
+            outcome.failures.append(reason)
+            console.error(reason)
     if not inputs:
         find_inputs([])  # raises, saying what an input may be
     return list(found)
@@ -90,12 +91,15 @@ class Batch:
         writer = DocumentWriter(folder, name, str(path), config.settings(), save_drafts=config.save_drafts)
         writer.versions = self.pipeline.versions()
         self.outcome.documents += 1
+        report = self._report(writer) if self.report else None
         try:
             with self.pipeline.open(path) as document:
-                self._pages(document, name, writer)
-        except DocumentError as e:
-            log.debug("%s cannot be opened", path, exc_info=True)
+                self._pages(document, writer, report)
+        except HsdkitError as e:
             writer.error = str(e)
+            if not isinstance(e, DocumentError):
+                raise  # it would fail every document alike
+            log.debug("%s cannot be opened", path, exc_info=True)
             self._fail(str(e))
         except KeyboardInterrupt:
             writer.error = f"interrupted after {console.count(writer.totals.pages, 'page')}"
@@ -103,28 +107,26 @@ class Batch:
         finally:
             self.outcome.written += writer.finish()
             self.outcome.totals += writer.totals
+            if report:
+                report.close(writer.error)
+                self.outcome.written.append(report.path)
 
-    def _pages(self, document: Document, name: str, writer: DocumentWriter) -> None:
-        with ExitStack() as stack:
-            html = None
-            if self.report:
-                from hsdkit.report import ReportWriter
+    def _pages(self, document: Document, writer: DocumentWriter, report: Report | None) -> None:
+        def on_page(page: Page | None, result: PageResult) -> None:
+            if report:
+                report.add(result, page.image if page else None)
 
-                path = writer.folder / f"{name}.html"
-                html = stack.enter_context(ReportWriter(path, writer.source, writer.settings, writer.versions))
-                self.outcome.written.append(path)
+        self.display.begin(document.name, len(document))
+        for result in self.pipeline.run(document, on_page=on_page, on_text=self.display.on_text):
+            writer.add(result)
+            self.display.page(result)
+            if result.error:
+                self._fail(result.error, shown=True)
 
-            def on_page(page: Page | None, result: PageResult) -> None:
-                if html:
-                    html.add(result, page.image if page else None)
-
-            self.display.begin(document.name, len(document))
-            for result in self.pipeline.run(document, on_page=on_page, on_text=self.display.on_text):
-                writer.add(result)
-                self.display.page(result)
-                if result.error:
-                    self._fail(result.error, shown=True)
-            self.display.end()
+    def _report(self, writer: DocumentWriter) -> Report:
+        return Report(
+            writer.folder / f"{writer.name}.html", writer.source, writer.settings, writer.versions, self._fail
+        )
 
     def _fail(self, reason: str, shown: bool = False) -> None:
         self.outcome.failures.append(reason)

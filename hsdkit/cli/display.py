@@ -24,8 +24,6 @@ class Display(Protocol):
 
     def page(self, result: PageResult) -> None: ...
 
-    def end(self) -> None: ...
-
     def failure(self, reason: str) -> None: ...
 
     def close(self) -> None: ...
@@ -69,16 +67,16 @@ class LineDisplay:
         if result.error:
             self.failure(result.error)
         elif not self._quiet:
-            left = (time.perf_counter() - self._start) / self._done * (self._pages - self._done)
-            remaining = f", about {left:.0f} s left" if left >= 1 else ""
-            self.say(f"{self._name}, page {result.number}: {page_line(result)}{remaining}")
+            self.finished(result)
         for note in dict.fromkeys((*result.draft.notes, *result.notes)):
             if note not in self._said and not self._quiet:
                 self._said.add(note)
                 self.say(f"  note: {note}")
 
-    def end(self) -> None:
-        pass
+    def finished(self, result: PageResult) -> None:
+        left = (time.perf_counter() - self._start) / self._done * (self._pages - self._done)
+        remaining = f", about {left:.0f} s left" if left >= 1 else ""
+        self.say(f"{self._name}, page {result.number}: {page_line(result)}{remaining}")
 
     def failure(self, reason: str) -> None:
         self.out.print(f"[bold red]failed:[/] {escape(reason)}", soft_wrap=True)
@@ -91,7 +89,7 @@ class LineDisplay:
 
 
 class BarDisplay(LineDisplay):
-    """A bar with page, tokens per step and time left; failures and notes scroll above it."""
+    """A bar with page, tokens per step, time left and what is being written; failures and notes scroll above it."""
 
     def __init__(self, out: Console) -> None:
         super().__init__(out)
@@ -101,28 +99,40 @@ class BarDisplay(LineDisplay):
             MofNCompleteColumn(),
             TextColumn("{task.fields[speed]}"),
             TimeRemainingColumn(),
+            TextColumn("[dim]{task.fields[writing]}"),
             console=out,
             transient=True,
         )
         self._task: TaskID | None = None
         self._totals = Totals()
+        self._characters = 0
         self._bar.start()
 
     def status(self, text: str) -> None:
-        self._task = self._bar.add_task(escape(text), total=None, speed="")
+        self._task = self._bar.add_task(escape(text), total=None, speed="", writing="")
 
     def begin(self, name: str, pages: int) -> None:
         super().begin(name, pages)
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._totals = Totals()
-        self._task = self._bar.add_task(escape(name), total=pages, speed="")
+        self._task = self._bar.add_task(escape(name), total=pages, speed="", writing="")
+
+    def on_text(self, index: int, text: str) -> None:
+        self._characters += len(text)
+        if self._task is not None:
+            self._bar.update(self._task, writing=count(self._characters, "character"))
 
     def page(self, result: PageResult) -> None:
         super().page(result)
         self._totals += Totals.of(result)
+        self._characters = 0
         if self._task is not None:
-            self._bar.update(self._task, advance=1, speed=f"{self._totals.tokens_per_step:.1f} tokens/step")
+            speed = f"{self._totals.tokens_per_step:.1f} tokens/step"
+            self._bar.update(self._task, advance=1, speed=speed, writing="")
+
+    def finished(self, result: PageResult) -> None:
+        pass  # the bar has moved
 
     def close(self) -> None:
         self._bar.stop()

@@ -19,7 +19,7 @@ from hsdkit.cli.plugins import readiness
 def doctor(
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", show_default=False, help="The setup to check, as for `hsdkit run`."),
+        typer.Argument(metavar="KEY=VALUE", show_default=False, help="The setup to check, as for `hsdkit run`."),
     ] = None,
     debug: Annotated[bool, console.DebugOption] = False,
 ) -> None:

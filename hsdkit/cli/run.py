@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,15 +26,14 @@ Writes NAME.md and NAME.json for each into the output folder.
   hsdkit run target=qwen_vl target.model=/models/q a.pdf [dim]another model[/]
   hsdkit run verifier=page --show-config                 [dim]every option with its value, as YAML[/]
 
-[bold]Exit code[/]  0: all pages parsed; 1: some failed, the others are written; 2: usage; 130: Ctrl-C, finished pages
-are written."""
+[bold]Exit code[/]  0: all parsed; 1: some failed, the rest is written; 2: usage; 130: Ctrl-C, with what was done."""
 
 
 def run(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KEY=VALUE]... [FILE]...",
+            metavar="KEY=VALUE|FILE",
             show_default=False,
             help="Options as KEY=VALUE (--show-config lists them all), and the documents to parse.",
         ),
@@ -70,5 +69,5 @@ run.__doc__ = HELP
 
 def split_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
     """(overrides, inputs). What looks like an override but is there as a file is an input."""
-    overrides = [a for a in arguments if _OVERRIDE.match(a) and not Path(a).exists()]
+    overrides = [a for a in arguments if _OVERRIDE.match(a) and not os.path.exists(a)]
     return overrides, [a for a in arguments if a not in overrides]
