@@ -368,7 +368,7 @@ def test_a_note_is_said_once_a_run():
     display = LineDisplay(out)
     display.begin("a.pdf", 2)
     for number in (1, 2):
-        display.page(PageResult(number, "text", "text", "loop", notes=("the same",)))
+        display.page(PageResult(number, "text", "text", "loop", notes=(f"the same {number}.5",)))
     written = out.file.getvalue()  # type: ignore[attr-defined]
     assert written.count("the same") == 1
     assert written.count("went on repeating itself") == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from typing import Protocol
@@ -38,7 +39,7 @@ def choose_display(*, stream: bool, quiet: bool) -> Display:
 
 
 class LineDisplay:
-    """One line a finished page, and a page's notes below it, each note once a run."""
+    """One line a finished page, and below it its notes: of those that differ in numbers only, the first of the run."""
 
     def __init__(self, out: Console, *, stream: bool = False, quiet: bool = False) -> None:
         self.out, self._stream, self._quiet = out, stream, quiet
@@ -69,8 +70,9 @@ class LineDisplay:
         elif not self._quiet:
             self.finished(result)
         for note in dict.fromkeys((*result.draft.notes, *result.notes)):
-            if note not in self._said and not self._quiet:
-                self._said.add(note)
+            kind = re.sub(r"[\d.,]+", "", note)
+            if kind not in self._said and not self._quiet:
+                self._said.add(kind)
                 self.say(f"  note: {note}")
 
     def finished(self, result: PageResult) -> None:
