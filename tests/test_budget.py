@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from hsdkit_plugins.engines.threads import fastest_threads
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,3 +101,20 @@ def test_a_slow_model_is_not_measured_for_long() -> None:
 
     CostCurve.measure(run, rows=1)
     assert len(spent) <= 9
+
+
+@pytest.mark.parametrize(("shared", "expected"), [(0.5, 3), (2.0, 1), (1000.0, 1)])
+def test_threads_are_shared_only_where_that_is_faster(
+    shared: float, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, runs = [3], []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads[0])
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: threads.__setitem__(0, number))
+
+    def run(width: int) -> float:
+        runs.append(threads[0])
+        return width * (shared if threads[0] == 3 else 1.0)
+
+    assert fastest_threads(run) == expected
+    assert threads == [3]
+    assert len(runs) == (2 if shared > 100 else 24)

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 class TransformersConfig:
     """device: "auto" takes CUDA where there is one. dtype: "auto" is fp32 on a CPU, where decoding is then exactly
     greedy, and the checkpoint's own type elsewhere. attention: an attention implementation of `transformers`; "auto"
-    keeps the model's default. max_rows: sequences decoded in one batch; more are decoded in turn."""
+    keeps the model's default. max_rows: sequences decoded in one batch; more are decoded in turn. threads: CPU threads
+    of torch, in the whole process; "auto" measures whether one or all of them are faster."""
 
     device: str = "auto"
     dtype: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     attention: Literal["auto", "sdpa", "eager"] = "auto"
     max_rows: int = 32
+    threads: int | str = "auto"
 
 
 class TransformersEngine:
@@ -35,6 +37,8 @@ class TransformersEngine:
     def __init__(self, config: TransformersConfig, target: Target) -> None:
         if config.max_rows < 1:
             raise ConfigError(f"engine.max_rows={config.max_rows}: must be at least 1")
+        if config.threads != "auto" and not (isinstance(config.threads, int) and config.threads >= 1):
+            raise ConfigError(f'engine.threads={config.threads}: must be "auto" or at least 1')
         self._config = config
         self.target = target
         self._model: HFModel | None = None
@@ -88,7 +92,20 @@ class TransformersEngine:
 
             place(self.target.model, self._config.device, self._config.dtype, self._config.attention)
             self._model = HFModel(self.target, TokenizerCodec(self.target.tokenizer))
+            if self._model.device.type == "cpu":
+                self._set_threads(self._model)
         return self._model
+
+    def _set_threads(self, model: HFModel) -> None:
+        import torch
+        from hsdkit_plugins.engines.hf_model import pass_timer
+        from hsdkit_plugins.engines.threads import SMALL, fastest_threads
+
+        threads = self._config.threads
+        if isinstance(threads, int):
+            torch.set_num_threads(threads)
+        elif model.model.num_parameters() <= SMALL:
+            torch.set_num_threads(fastest_threads(pass_timer(model, 1)))
 
     def cost_curve(self, rows: int) -> CostCurve:
         """Cost of a verification pass with that many rows (rounded up to a power of two), measured at first use."""

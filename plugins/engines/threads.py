@@ -1,0 +1,34 @@
+"""How many CPU threads a model should use: sharing the work of a small model, or of a busy machine, slows it down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from hsdkit.decoding.budget import MAX_PACKED
+
+#: Models with more parameters than this always gain from all threads, and are slow to try with one.
+SMALL = 50_000_000
+
+
+def fastest_threads(run: Callable[[int], float], rounds: int = 3) -> int:
+    """One thread or all that torch would use, whichever makes verification passes faster in the mean.
+
+    `run(width)` makes a pass and returns its seconds. Leaves torch's number of threads as it was.
+    """
+    default = torch.get_num_threads()
+    if default == 1:
+        return 1
+    one = all_ = 0.0
+    try:
+        for width in (1, 1, 1, MAX_PACKED) * rounds:
+            torch.set_num_threads(1)
+            one += run(width)
+            torch.set_num_threads(default)
+            all_ += run(width)
+            if all_ > 10 * one:  # threads that wait for a busy core: this can only get longer
+                break
+    finally:
+        torch.set_num_threads(default)
+    return 1 if one <= all_ else default
