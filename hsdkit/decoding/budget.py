@@ -15,6 +15,8 @@ import numpy as np
 MAX_PACKED = 128
 #: A width that costs this many single-token passes is never worth it: no wider one is measured.
 HOPELESS = 24.0
+#: Seconds after which none wider than `ENOUGH` is measured either: a large model on a CPU should start decoding.
+PATIENCE, ENOUGH = 10.0, 16
 #: After so many steps in a row that left all drafts out, verify some again, this wide.
 PROBE_EVERY, PROBE_WIDTH = 16, 4
 
@@ -31,15 +33,15 @@ class CostCurve:
         """Measure widths 1, 2, 4, ... up to `MAX_PACKED`; `run(width)` makes one pass over `rows` rows and returns its
         seconds. The widths take turns, so that a busy moment of the machine does not hit one of them alone, for up to
         `rounds` rounds or about `patience` seconds; the fastest run of each counts."""
-        run(1)
+        spent = run(1)
         fastest: dict[int, float] = {}
         width = 1
-        while width <= MAX_PACKED:
+        while width <= ENOUGH or (width <= MAX_PACKED and spent < PATIENCE):
             fastest[width] = run(width)
+            spent += fastest[width]
             if fastest[width] > HOPELESS * fastest[1]:
                 break
             width *= 2
-        spent = sum(fastest.values())
         for _ in range(rounds - 1):
             if spent > patience:
                 break

@@ -98,7 +98,7 @@ class RaggedCache(Cache):
         self.capacity = max(padded + HEADROOM, capacity)
         self.start, self.view, self.slots = 0, padded, None
 
-    def begin(self, width: int, device: torch.device | str = "cpu") -> None:
+    def begin(self, width: int) -> None:
         """Before a pass that writes `width` tokens behind every row; grows the layers where they would not fit."""
         longest = int(self.lengths.max())
         self.start, self.view = longest, longest + width
@@ -107,6 +107,7 @@ class RaggedCache(Cache):
         if (self.lengths == longest).all():
             self.slots = None
         else:
+            device = self.layers[0].keys.device
             rows = torch.arange(len(self.lengths), device=device)[:, None]
             slots = torch.from_numpy(self.lengths[:, None] + np.arange(width)).to(device)
             self.slots = rows, slots

@@ -38,7 +38,9 @@ class HFModel:
         # Renamed in transformers 5: models of both spellings exist.
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self._takes_logits_to_keep = "logits_to_keep" in accepted
-        self._rope_index = getattr(getattr(self.model, "model", None), "get_rope_index", None)
+        self._rope_index: Callable[..., Any] | None = getattr(
+            getattr(self.model, "model", None), "get_rope_index", None
+        )
         sections = (getattr(text_config, "rope_parameters", None) or {}).get("mrope_section")
         self._axes = len(sections) if sections and self._rope_index else 0
         self._text_config = text_config
@@ -91,7 +93,7 @@ class HFModel:
     def _prompt_positions(self, inputs: dict[str, Any], attention_mask: torch.Tensor) -> torch.Tensor:
         """(B, P), or (axes, B, P) for multi-axis rotary embeddings."""
         ids = inputs["input_ids"]
-        if self._axes and inputs.get("image_grid_thw") is not None:
+        if self._axes and self._rope_index is not None and inputs.get("image_grid_thw") is not None:
             known = inspect.signature(self._rope_index).parameters
             given = {k: v for k, v in inputs.items() if k in known} | {"attention_mask": attention_mask}
             positions: torch.Tensor = self._rope_index(**given)[0]
