@@ -155,7 +155,11 @@ def table(style: list, x: float = 30, y: float = 200) -> Draw:
     [
         [("GRID", (0, 0), (-1, -1), 0.5, colors.black)],
         [("BOX", (0, 0), (-1, -1), 1, colors.black), ("LINEBELOW", (0, 0), (-1, 0), 0.5, colors.black)],
-        [("LINEABOVE", (0, 0), (-1, 0), 1, colors.black), ("LINEBELOW", (0, 0), (-1, 0), 0.5, colors.black), ("LINEBELOW", (0, -1), (-1, -1), 1, colors.black)],
+        [
+            ("LINEABOVE", (0, 0), (-1, 0), 1, colors.black),
+            ("LINEBELOW", (0, 0), (-1, 0), 0.5, colors.black),
+            ("LINEBELOW", (0, -1), (-1, -1), 1, colors.black),
+        ],
     ],
     ids=["grid", "box", "ruled above and below"],
 )
