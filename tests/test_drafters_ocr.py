@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from hsdkit_plugins.drafters._ocr_cost import OcrCost, characters
+from hsdkit_plugins.drafters._ocr_regions import without_overlaps
 from hsdkit_plugins.drafters.auto import Auto, AutoConfig
-from hsdkit_plugins.drafters.rapidocr import RapidOcr, RapidOcrConfig, without_overlaps
+from hsdkit_plugins.drafters.rapidocr import RapidOcr, RapidOcrConfig
 from papers import PROSE, column, pdf, text, together
 from PIL import Image
 from rapidfuzz.distance import Levenshtein

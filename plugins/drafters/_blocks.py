@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hsdkit_plugins.drafters._formulas import formulas_whole
 from hsdkit_plugins.drafters._lines import Line, bounding, join_lines
 
 from hsdkit.regions import Box, Label, Region
@@ -17,6 +18,8 @@ _NUMBER = re.compile(r"(\(?(?:\d{1,3}|[a-z]|[ivx]{1,5})[.)])\s+(?=\S)")
 _SECTION = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _CAPTION = re.compile(r"(figure|fig\.|table|tab\.|scheme|chart|abbildung|abb\.|tabelle|tableau|图|表|図)\s*\d", re.I)
 _REFERENCE = re.compile(r"\[\d{1,3}\]\s")
+#: A rule drawn with characters.
+_ORNAMENT = re.compile(r"([.·_*=~\-–—\s])\1{4,}")
 _END = tuple(".!?:;。！？：；")
 
 #: Heading level by size relative to the body text; the second number is for text that is not bold on a page where some
@@ -56,24 +59,29 @@ class Body:
     size: float
     leading: float
     has_bold: bool = False
+    font: str = ""
 
 
 def body_of(lines: Sequence[Line]) -> Body:
     sizes: Counter[float] = Counter()
+    fonts: Counter[str] = Counter()
     for line in lines:
         sizes[round(line.size, 1)] += len(line.text)
+        fonts.update({word.font: len(word.text) for word in line.words})
     size = sizes.most_common(1)[0][0]
     steps = [
         (b.baseline - a.baseline) / a.size
         for a, b in itertools.pairwise(lines)
         if abs(a.size - b.size) < 0.05 * a.size and 0.8 * a.size < b.baseline - a.baseline < 2.2 * a.size
     ]
-    return Body(size, sorted(steps)[len(steps) // 2] if steps else 1.2, any(line.share("bold") > 0.9 for line in lines))
+    leading = sorted(steps)[len(steps) // 2] if steps else 1.2
+    return Body(size, leading, any(line.share("bold") > 0.9 for line in lines), fonts.most_common(1)[0][0])
 
 
 def blocks_of(lines: Sequence[Line], body: Body) -> list[Block]:
     """Lines in reading order cut where a new paragraph, item or heading starts."""
     blocks: list[Block] = []
+    lines = [line for line in lines if not _ORNAMENT.fullmatch(line.text)]
     for k, line in enumerate(lines):
         before = blocks[-1] if blocks else None
         mark = _mark(line)
@@ -177,7 +185,7 @@ def regions_of(blocks: Sequence[Block], body: Body, height: float) -> list[Regio
         regions.append(_region(block, heading, first, body, height, blocks[k + 1 :]))
     if items:
         regions.append(_list(items))
-    return regions
+    return formulas_whole(regions, body.size)
 
 
 def _region(
@@ -223,10 +231,15 @@ def _heading(block: Block, body: Body) -> int | None:
     marked = (bold or capitals) and ratio > 0.95 and len(block.lines) <= 2 and not text.endswith((".", ",", ";"))
     if block.label not in (None, Label.TEXT, Label.HEADING):
         return None
-    running = len(text) > 80 and text.endswith(".")
+    # "2.1 Methods" in italics: the number and the other font make it one.
+    section = _SECTION.match(text)
+    other = block.share("italic") > 0.9 or all(body.font not in line.fonts for line in block.lines)
+    if section and "." in section[1] and len(block.lines) == 1 and other and len(text) < 100:
+        return section[1].count(".") + 1
+    running = len(text) > 120 or "=" in text or (text.endswith(".") and (len(text) > 80 or (plain and not section)))
     if block.label != Label.HEADING and ((by_size is None and not marked) or (by_size != 1 and running)):
         return None
-    if section := _SECTION.match(text):
+    if section:
         return min(6, section[1].count(".") + (2 if by_size == 2 else 1))
     return by_size or 3
 

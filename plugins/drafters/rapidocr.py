@@ -9,25 +9,27 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hsdkit_plugins.drafters._grid import make_grid, to_html
-from hsdkit_plugins.drafters._lines import Line, bounding, is_cjk
 from hsdkit_plugins.drafters._ocr_cost import OcrCost
-from hsdkit_plugins.drafters._page import page_regions
-from hsdkit_plugins.drafters._tables import Table, find_tables
-from hsdkit_plugins.drafters._trust import overlap
+from hsdkit_plugins.drafters._ocr_regions import (
+    Area,
+    mean_inside,
+    notes_on,
+    ocr_line,
+    regions_of_lines,
+    without_overlaps,
+)
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Requirement
 from hsdkit.documents import Page
 from hsdkit.errors import ConfigError, DrafterError
 from hsdkit.regions import Box, Draft, Label, Region
-from hsdkit.textlayer import Word
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,12 +39,6 @@ _LINE_HEIGHT = 48
 
 #: Pages of fewer pixels are not shown to the layout model: it was trained on whole pages and takes them for pictures.
 SMALL_PAGE = 400_000
-
-#: How far detected boxes reach beyond the ink, in their heights.
-_MARGIN = 0.14
-
-#: A "figure" of which text covers more than this is text: the layout model takes small pages for pictures.
-_MOST_TEXT = 0.15
 
 _LABELS = {
     "text": Label.TEXT,
@@ -140,10 +136,10 @@ class RapidOcr:
         self._cost.learn(page, detecting, laying, reading, columns, loading)
         least = self.config.least_confidence
         kept = [i for i in range(len(quads)) if read[i][1] >= least and read[i][0].strip()]
-        lines = [_line(quads[i], read[i][0].strip()) for i in kept]
-        regions = _regions(lines, areas, page.height)
+        lines = [ocr_line(quads[i], read[i][0].strip()) for i in kept]
+        regions = regions_of_lines(lines, areas, page.width, page.height)
         scores = {line.box: read[i][1] for line, i in zip(lines, kept, strict=True)}
-        return [replace(r, score=_mean_inside(r.box, scores)) for r in regions], _notes(lines)
+        return [replace(r, score=mean_inside(r.box, scores)) for r in regions], notes_on(lines)
 
     @cached_property
     def _models(self) -> _Models:
@@ -182,7 +178,7 @@ class _Models:
         result: Any = self._reader(crop, use_det=False, use_cls=False, use_rec=True)
         return (result.txts[0], float(result.scores[0])) if getattr(result, "txts", None) else ("", 0.0)
 
-    def layout_boxes(self, image: np.ndarray) -> list[tuple[Box, Label, float]]:
+    def layout_boxes(self, image: np.ndarray) -> list[Area]:
         assert self._layout is not None
         found = self._layout(image)
         if found.boxes is None or found.class_names is None or found.scores is None:
@@ -218,15 +214,6 @@ def _timed(function: Any, image: np.ndarray) -> tuple[Any, float]:
     return function(image), time.perf_counter() - start
 
 
-def without_overlaps(areas: Sequence[tuple[Box, Label, float]]) -> list[tuple[Box, Label, float]]:
-    """Layout areas, likeliest first, without those that mostly lie in (or around) a likelier one of whatever class."""
-    kept: list[tuple[Box, Label, float]] = []
-    for area in sorted(areas, key=lambda a: -a[2]):
-        if all(max(overlap(area[0], k[0]), overlap(k[0], area[0])) < 0.6 for k in kept):
-            kept.append(area)
-    return kept
-
-
 def _line_image(image: np.ndarray, quad: np.ndarray, narrow: float) -> np.ndarray:
     """The line cut out upright, `_LINE_HEIGHT` high. What is much taller than wide is text turned by 90 degrees."""
     import cv2
@@ -243,81 +230,6 @@ def _line_image(image: np.ndarray, quad: np.ndarray, narrow: float) -> np.ndarra
     return cv2.warpPerspective(
         image, transform, (columns, _LINE_HEIGHT), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
     )
-
-
-def _line(quad: np.ndarray, text: str) -> Line:
-    xs, ys = quad[:, 0], quad[:, 1]
-    # Slant makes the box taller, not the print: the height is that of the quadrangle.
-    height = float(((quad[3] - quad[0]) ** 2).sum() ** 0.5)
-    margin = _MARGIN * min(height, float(xs.max() - xs.min()))
-    box = Box(float(xs.min()) + margin, float(ys.min()) + margin, float(xs.max()) - margin, float(ys.max()) - margin)
-    size = box.width / _ems(text) if len(text) > 3 else 0.75 * height
-    return Line((Word(text, box, (box.y0 + box.y1) / 2 + 0.3 * size, size),))
-
-
-def _ems(text: str) -> float:
-    """Width of the text in font sizes in a usual print. How wide a line is says more about the size of its print than
-    how high: boxes are found on a coarse grid, and "on" is lower than "Only"."""
-    return sum(1.0 if is_cjk(ch) else _EMS.get(ch, 0.67 if ch.isupper() else 0.53) for ch in text)
-
-
-_EMS = dict.fromkeys(" ijlI.,:;'|!", 0.26) | dict.fromkeys("frt()[]-/", 0.34) | dict.fromkeys("mwMW%@", 0.83)
-
-
-def _regions(lines: list[Line], areas: list[tuple[Box, Label, float]], height: int) -> list[Region]:
-    lines = _same_sizes(lines)
-    members: dict[int, list[Line]] = {}
-    for line in lines:
-        shares = [overlap(line.box, box) for box, _, _ in areas]
-        best = max(range(len(areas)), key=lambda k: shares[k], default=-1)
-        members.setdefault(best if best >= 0 and shares[best] > 0.5 else -1, []).append(line)
-    text = list(members.pop(-1, []))
-    tables: list[Table] = []
-    pictures: list[Box] = []
-    for k, (box, label, _) in enumerate(areas):
-        inside = members.get(k, [])
-        words = [w for line in inside for w in line.words]
-        if label == Label.FIGURE:
-            if sum(line.box.area for line in inside) < _MOST_TEXT * box.area:
-                pictures.append(box)
-            else:
-                text += inside
-        elif label == Label.TABLE and (grid := make_grid(words, (), gap=0)):
-            tables.append(Table(bounding([box, *(w.box for w in words)]), to_html(grid), frozenset()))
-        else:
-            text += [replace(line, label=None if label == Label.TABLE else label, group=k) for line in inside]
-    # Tables the layout model has missed (it was not run, or takes them for text).
-    unlabelled = [w for line in text if line.label in (None, Label.TEXT) for w in line.words]
-    missed = find_tables(unlabelled, (), gap=0)
-    in_missed = {unlabelled[i].box for table in missed for i in table.words}
-    text = [line for line in text if line.words[0].box not in in_missed]
-    return page_regions(text, [*tables, *missed], pictures, height)
-
-
-def _same_sizes(lines: list[Line]) -> list[Line]:
-    """Box heights waver: lines within an eighth of the usual size have the usual size."""
-    if not lines:
-        return []
-    sizes = sorted(line.size for line in lines)
-    usual = sizes[len(sizes) // 2]
-    return [
-        replace(line, words=tuple(replace(w, size=usual) for w in line.words))
-        if abs(line.size - usual) < 0.125 * usual
-        else line
-        for line in lines
-    ]
-
-
-def _mean_inside(box: Box, scores: dict[Box, float]) -> float | None:
-    values = [score for line, score in scores.items() if overlap(line, box) > 0.9]
-    return sum(values) / len(values) if values else None
-
-
-def _notes(lines: list[Line]) -> tuple[str, ...]:
-    words = " ".join(line.text for line in lines if line.text.isascii()).split()
-    if len(words) > 20 and sum(map(len, words)) / len(words) > 9:
-        return ("OCR has left out many spaces",)
-    return ()
 
 
 @hookimpl
