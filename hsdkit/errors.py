@@ -1,4 +1,4 @@
-"""Errors a user can act on. The command line prints them as one line; everything else is a bug and shows a traceback."""
+"""Errors a user can act on. The command line prints them as one line; anything else is a bug and has a traceback."""
 
 from __future__ import annotations
 

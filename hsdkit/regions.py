@@ -68,8 +68,8 @@ class Box:
 class Region:
     """One layout element with its draft text.
 
-    `text` holds a paragraph as one line; a LIST holds one item a line, each with its mark (`- `, `1. `; nested items are
-    indented by two spaces); a TABLE with `format="html"` holds `<table><tr><td>..</td></tr></table>`; a FORMULA with
+    `text` holds a paragraph as one line; a LIST holds one item a line, each with its mark (`- `, `1. `; nested items
+    are indented by two spaces); a TABLE with `format="html"` holds `<table><tr><td>..</td></tr></table>`; a FORMULA with
     `format="latex"` has no delimiters. `level` is the heading level (1 to 6) where the drafter knows it. `score` is the
     drafter's confidence in 0..1 where it has one.
     """
@@ -91,8 +91,8 @@ class Region:
 class Draft:
     """A page as a drafter sees it: regions in reading order.
 
-    `seconds` is the wall time the drafter took; `notes` say in plain words what a user should know (why a text layer was
-    refused, which drafter `auto` chose).
+    `seconds` is the wall time the drafter took; `notes` say in plain words what a user should know (why a text layer
+    was refused, which drafter `auto` chose).
     """
 
     regions: tuple[Region, ...] = ()

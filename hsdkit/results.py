@@ -10,7 +10,7 @@ from typing import Any, Literal
 from hsdkit.errors import DocumentError
 from hsdkit.regions import Draft
 
-#: `eos`: the model ended; `length`: `max_new_tokens`; `loop`: the repetition guard stopped it; `error`: nothing decoded.
+#: `eos`: the model ended; `length`: `max_new_tokens`; `loop`: stopped by the repetition guard; `error`: nothing decoded.
 FinishReason = Literal["eos", "length", "loop", "error"]
 
 
@@ -18,9 +18,9 @@ FinishReason = Literal["eos", "length", "loop", "error"]
 class Step:
     """One verification step of one sequence.
 
-    `nodes` draft tokens were verified (the root not counted), the first `accepted` of the walk were kept, and the model's
-    own token was appended unless the sequence ended inside the draft (`bonus`). `source` names the matcher source of the
-    accepted path ("" when nothing was accepted). `seconds` is the step's wall time; rows of one batch share it.
+    `nodes` draft tokens were verified (the root not counted), the first `accepted` of the walk were kept, and the
+    model's own token was appended unless the sequence ended inside the draft (`bonus`). `source` names the matcher
+    source of the accepted path ("" when nothing was accepted). `seconds` is the step's wall time; rows of one batch share it.
     """
 
     nodes: int
@@ -108,7 +108,7 @@ class PageResult:
     tau: float = 1.0
     width: int = 0
     height: int = 0
-    draft: Draft = Draft()
+    draft: Draft = field(default_factory=Draft)
     stages: tuple[StageResult, ...] = ()
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
