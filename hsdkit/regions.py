@@ -69,9 +69,9 @@ class Region:
     """One layout element with its draft text.
 
     `text` holds a paragraph as one line; a LIST holds one item a line, each with its mark (`- `, `1. `; nested items
-    are indented by two spaces); a TABLE with `format="html"` holds `<table><tr><td>..</td></tr></table>`; a FORMULA with
-    `format="latex"` has no delimiters. `level` is the heading level (1 to 6) where the drafter knows it. `score` is the
-    drafter's confidence in 0..1 where it has one.
+    are indented by two spaces); a TABLE with `format="html"` holds `<table><tr><td>..</td></tr></table>`; a FORMULA
+    with `format="latex"` has no delimiters. `level` is the heading level (1 to 6) where the drafter knows it. `score`
+    is the drafter's confidence in 0..1 where it has one.
     """
 
     box: Box

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from hsdkit.errors import DocumentError
 from hsdkit.regions import Draft
 
-#: `eos`: the model ended; `length`: `max_new_tokens`; `loop`: stopped by the repetition guard; `error`: nothing decoded.
+#: `eos`: the model ended; `length`: `max_new_tokens`; `loop`: the repetition guard; `error`: nothing decoded.
 FinishReason = Literal["eos", "length", "loop", "error"]
 
 
@@ -20,7 +20,8 @@ class Step:
 
     `nodes` draft tokens were verified (the root not counted), the first `accepted` of the walk were kept, and the
     model's own token was appended unless the sequence ended inside the draft (`bonus`). `source` names the matcher
-    source of the accepted path ("" when nothing was accepted). `seconds` is the step's wall time; rows of one batch share it.
+    source of the accepted path ("" when nothing was accepted). `seconds` is the step's wall time; rows of one batch
+    share it.
     """
 
     nodes: int
