@@ -7,20 +7,22 @@ with the draft byte by byte, and the draft is tokenised again from the start of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hsdkit.decoding.matching import belief as alignment
 from hsdkit.decoding.matching.belief import Belief
 from hsdkit.decoding.matching.cursor import Cursor, open_cursor
 from hsdkit.decoding.matching.drafttext import DraftText
 from hsdkit.decoding.matching.ngrams import OwnText
-from hsdkit.decoding.matching.rates import Calibration, Rate
+from hsdkit.decoding.matching.rates import Rate, Rates
 from hsdkit.decoding.protocol import Candidate, Codec
 
 #: Share of a draft's bytes expected to be right, before anything is known of it.
 ACCURACY = 0.985
 #: Most places of the draft proposed at once, and the least probability of one worth tokenising.
 PLACES, UNLIKELY = 4, 0.03
+#: The own text is looked up unless the draft's guesses have this probability together.
+SURE = 0.8
 #: Tokens of an alternative; further ones would not survive.
 ALTERNATIVE = 16
 #: Region heads offered at a line's start, and their tokens.
@@ -29,35 +31,21 @@ HEADS, HEAD = 8, 8
 #: bytes are looked for, with these lengths and costs, this far around; anywhere, for FAR more, if the pointer is lost.
 TRUSTED, TAILS, NEAR = 6, {16: 5.0, 10: 6.0, 6: 7.0}, 64
 LOST, FAR = 7.0, 6.0
+#: Most bytes aligned one by one.
+UNFORETOLD = 32
 #: Longest beginning of a line that is compared with the heads of unread regions.
 LINE = 48
 
 
 @dataclass(slots=True)
 class _Guess:
-    """A candidate on offer: the tokens, what they came from, and the cursor if they are read from the draft."""
+    """A candidate on offer, the kind of guess it is, the probability stated for it before calibration, and the cursor
+    if it is read from the draft."""
 
     candidate: Candidate
+    kind: str
     stated: float
-    key: str
-    cursor: Cursor | None = None
-    cost: float = 0.0
-
-
-@dataclass(slots=True)
-class _Rates:
-    """What this sequence has taught: how often the draft's next token holds, and how good each kind of guess is at its
-    first token and at those behind."""
-
-    draft: Rate
-    first: dict[str, Calibration] = field(default_factory=dict)
-    rest: dict[str, Rate] = field(default_factory=dict)
-
-    def first_of(self, key: str) -> Calibration:
-        return self.first.setdefault(key, Calibration(0.8, 6.0))
-
-    def rest_of(self, key: str) -> Rate:
-        return self.rest.setdefault(key, Rate(0.75, 6.0))
+    cursor: Cursor | None
 
 
 class AlignedMatcher:
@@ -78,11 +66,13 @@ class AlignedMatcher:
         self._following: Cursor | None = None
         self._read = bytearray(len(self._draft.region_starts))
         self._guesses: list[_Guess] = []
-        self._rates = _Rates(Rate(ACCURACY**self._draft.token_bytes, 12.0, memory=300.0))
+        self._rates = Rates(Rate(ACCURACY**self._draft.token_bytes, 12.0, memory=300.0))
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
     def update(self, tokens: Sequence[int], accepted: int, source: str) -> None:
+        """Takes in what was emitted. It compares that with all it had proposed, so it learns from candidates that were
+        not verified as well, and needs neither `accepted` nor `source`."""
         if not tokens:
             return
         data = [self._codec.token_bytes(token) for token in tokens]
@@ -115,18 +105,18 @@ class AlignedMatcher:
             # Read on beyond what was offered: the bonus token may well be the draft's next.
             read = guess.candidate.tokens if cursor is None else self._stream(cursor, len(tokens))
             matched = _common(read, tokens)
-            if guess.key != "draft":
-                rates.first_of(guess.key).observe(guess.stated, matched > 0)
-            if cursor is None or guess.key == "head":
+            if guess.kind != "draft":
+                rates.first_of(guess.kind).observe(guess.stated, matched > 0)
+            if cursor is None or guess.kind == "head":
                 later = min(len(read), len(tokens)) - 1
                 if matched and later:
-                    rates.rest_of(guess.key).observe(matched - 1, min(matched, later))
+                    rates.rest_of(guess.kind).observe(matched - 1, min(matched, later))
             elif matched > most:
                 best, most = guess, matched
         if best is None:
             return None, 0
         # The first token of a place just guessed tells of the guess, all others of the draft.
-        guessed = int(best.key != "draft")
+        guessed = int(best.kind != "draft")
         rates.draft.observe(most - guessed, min(most + 1, len(tokens)) - guessed)
         return best.cursor, most
 
@@ -139,20 +129,25 @@ class AlignedMatcher:
         else:
             token = cursor.token + count - len(seam)
             position, seam = draft.starts[token], []
-        self._mark_read(cursor.begin, position)
-        return Cursor(position, seam, token, cursor.begin)
+        return Cursor(position, seam, token, self._mark_read(cursor.begin, position))
 
-    def _mark_read(self, begin: int, end: int) -> None:
-        draft = self._draft
-        for region in range(draft.region_of(begin), draft.region_of(end) + 1):
+    def _mark_read(self, begin: int, end: int) -> int:
+        """Marks the regions between two positions as read, the last of them if enough of it is. Returns where the
+        reading of that one began."""
+        draft, last = self._draft, self._draft.region_of(end)
+        for region in range(draft.region_of(begin), last + 1):
             start, stop = draft.region_starts[region], draft.region_ends[region]
             if min(end, stop) - max(begin, start) >= min(TRUSTED, stop - start):
                 self._read[region] = 1
+        return max(begin, draft.region_starts[last])
 
     def _realign(self, data: bytes) -> None:
         """Moves the belief along bytes that no candidate foretold, and looks elsewhere if that goes badly."""
         draft = self._draft
-        self._belief = alignment.advance(self._belief, draft.text, data[-32:])
+        if len(data) > UNFORETOLD:  # read from the own text: take it that the draft went along
+            passed, end = len(data) - UNFORETOLD, len(draft.text)
+            self._belief = {min(position + passed, end): cost for position, cost in self._belief.items()}
+        self._belief = alignment.advance(self._belief, draft.text, data[-UNFORETOLD:])
         best = min(self._belief, key=self._belief.__getitem__)
         if self._agreement(best) >= TRUSTED:
             return
@@ -177,7 +172,8 @@ class AlignedMatcher:
         where the last bytes of the output occur."""
         draft, out = self._draft, self._out
         found: list[tuple[int, float]] = []
-        line = bytes(out[out.rfind(b"\n") + 1 :][: LINE + 1])
+        recent = out[-LINE - 1 :]
+        line = bytes(recent[recent.rfind(b"\n") + 1 :])
         if 0 < len(line) <= LINE:
             for region in self._unread(near, HEADS * 8):
                 if draft.text.startswith(line, draft.region_starts[region]):
@@ -211,40 +207,39 @@ class AlignedMatcher:
                 self._follow(limit)
             else:
                 self._search(limit)
+            if sum(guess.candidate.first for guess in self._guesses) < SURE:
+                self._offer_own_text(limit)
+            self._guesses.sort(key=lambda guess: -guess.candidate.first)
         return [guess.candidate for guess in self._guesses]
 
     def _follow(self, limit: int) -> None:
         assert self._following is not None
         rate = self._rates.draft.value
         tokens = self._stream(self._following, limit)
-        self._guesses.append(_Guess(Candidate(tokens, "draft", rate, rate), rate, "draft", self._following))
+        self._guesses.append(_Guess(Candidate(tokens, "draft", rate, rate), "draft", rate, self._following))
 
     def _search(self, limit: int) -> None:
-        self._offer_places(limit)
-        if self._at_line_start():
-            self._offer_heads(limit)
-        if sum(guess.candidate.first for guess in self._guesses) < 0.8:
-            self._offer_own_text(limit)
-        self._guesses.sort(key=lambda guess: -guess.candidate.first)
+        if self._draft.tokens:
+            self._offer_places(limit)
+            if not self._out or self._out.endswith(b"\n"):
+                self._offer_heads(limit)
 
     def _offer(
-        self, tokens: list[int], source: str, key: str, stated: float, rest: float, cursor: Cursor | None = None
+        self, tokens: list[int], source: str, kind: str, stated: float, rest: float, cursor: Cursor | None = None
     ) -> None:
         """Adds a guess. Those that begin with the same token share the higher probability of it: each is calibrated
         by how often its own first token held."""
         if not tokens:
             return
-        first = self._rates.first_of(key).apply(stated)
+        first = self._rates.first_of(kind).apply(stated)
         for other in self._guesses:
             if other.candidate.tokens[0] == tokens[0]:
                 other.candidate.first = max(other.candidate.first, first)
                 if other.candidate.tokens[: len(tokens)] == tokens:
                     return
-        self._guesses.append(_Guess(Candidate(tokens, source, first, rest), stated, key, cursor))
+        self._guesses.append(_Guess(Candidate(tokens, source, first, rest), kind, stated, cursor))
 
     def _offer_places(self, limit: int) -> None:
-        if not self._draft.tokens:
-            return
         rest = self._rates.draft.value
         for rank, (position, weight) in enumerate(alignment.ranked(self._belief)[:PLACES]):
             if rank and weight < UNLIKELY:
@@ -252,21 +247,18 @@ class AlignedMatcher:
             length = limit if rank == 0 else min(limit, ALTERNATIVE)
             cursor = open_cursor(self._draft, position, self._tokens, self._codec)
             if cursor.agrees:
-                key = "realigned" if rank == 0 else "nearby"
-                self._offer(self._stream(cursor, length), "aligned", key, weight, rest, cursor)
+                kind = "realigned" if rank == 0 else "nearby"
+                self._offer(self._stream(cursor, length), "aligned", kind, weight, rest, cursor)
                 continue
-            for key, beyond, missing, share in self._beyond(position):
+            for kind, beyond, missing, share in self._beyond(position):
                 cursor = open_cursor(self._draft, beyond, self._tokens, self._codec, missing)
-                self._offer(self._stream(cursor, length), "aligned", key, weight * share, rest, cursor)
+                self._offer(self._stream(cursor, length), "aligned", kind, weight * share, rest, cursor)
 
     def _beyond(self, position: int) -> list[tuple[str, int, bytes, float]]:
         """Where to read on if the draft is wrong right at a position, and what it lacks there: it has a character too
         many, something else in the place of a space, or lost a space."""
-        after = next_character(self._draft.text, position)
+        after = self._draft.next_character(position)
         return [("character", after, b"", 0.3), ("space", after, b" ", 0.3), ("lost space", position, b" ", 0.1)]
-
-    def _at_line_start(self) -> bool:
-        return bool(self._draft.tokens) and (not self._out or self._out.endswith(b"\n"))
 
     def _offer_heads(self, limit: int) -> None:
         draft = self._draft
@@ -281,9 +273,9 @@ class AlignedMatcher:
         if self._own is None:
             return
         for rank, (place, common) in enumerate(self._own.lookup()):
-            key = f"own{common}" if rank == 0 else "own-other"
+            kind = f"own{common}" if rank == 0 else "own-other"
             tokens = self._own.tokens[place : place + limit]
-            self._offer(tokens, "self", key, 0.3, self._rates.rest_of(key).value)
+            self._offer(tokens, "self", kind, 0.12 + 0.09 * common, self._rates.rest_of(kind).value)
 
     def _stream(self, cursor: Cursor, limit: int) -> list[int]:
         """The next tokens read from a cursor, at most `limit`."""
@@ -291,13 +283,6 @@ class AlignedMatcher:
         if len(seam) >= limit:
             return seam[:limit]
         return seam + self._draft.tokens[cursor.token : cursor.token + limit - len(seam)]
-
-
-def next_character(text: bytes, position: int) -> int:
-    position += 1
-    while position < len(text) and 0x80 <= text[position] < 0xC0:
-        position += 1
-    return min(position, len(text))
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

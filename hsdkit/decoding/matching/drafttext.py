@@ -48,3 +48,10 @@ class DraftText:
     def token_from(self, position: int) -> int:
         """Index of the first token that begins at or after a position."""
         return bisect_right(self.starts, position - 1)
+
+    def next_character(self, position: int) -> int:
+        """Where the character after the one at a position begins."""
+        position += 1
+        while position < len(self.text) and 0x80 <= self.text[position] < 0xC0:
+            position += 1
+        return min(position, len(self.text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -42,3 +42,19 @@ class Calibration:
         keep = 1.0 - 1.0 / self.memory
         self.hits = self.hits * keep + hit
         self.expected = self.expected * keep + stated
+
+
+@dataclass(slots=True)
+class Rates:
+    """What a sequence has taught: how often the draft's next token holds, and for each kind of guess how good it is at
+    its first token and at those behind."""
+
+    draft: Rate
+    first: dict[str, Calibration] = field(default_factory=dict)
+    rest: dict[str, Rate] = field(default_factory=dict)
+
+    def first_of(self, kind: str) -> Calibration:
+        return self.first.setdefault(kind, Calibration(0.8, 6.0))
+
+    def rest_of(self, kind: str) -> Rate:
+        return self.rest.setdefault(kind, Rate(0.7, 6.0))
