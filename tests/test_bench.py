@@ -142,6 +142,13 @@ def test_ratios_pair_the_same_page_and_round() -> None:
     assert decoding.count == 2
 
 
+def test_a_disturbed_round_does_not_move_the_seconds() -> None:
+    rounds = [sample("a", seconds, i) for i, seconds in enumerate([1.0, 1.0, 50.0])]
+    [a] = summarise([*rounds, sample("a", 3.0, 0, page_=2)], [])
+    assert a.e2e == pytest.approx(0.5 + 2.0)
+    assert a.phases["decode"] == pytest.approx((0.7 + 2.7) / 2)
+
+
 def test_drafting_counts_end_to_end_and_as_decoding() -> None:
     _, b = summarise([sample("a", 4.0), sample("b", 1.0, draft=2.0)], ["a"])
     assert (b.e2e, b.decode) == (pytest.approx(3.5), pytest.approx(2.8))

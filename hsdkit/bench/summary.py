@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, median, quantiles
 
 from hsdkit.bench.sample import Difference, Sample
@@ -28,7 +29,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One side. Seconds and counts are means over pages and rounds.
+    """One side. Seconds are means over pages of the median over rounds, counts are means over pages and rounds.
 
     `e2e`, `decode`: see `Sample`. `speedups` maps a reference side to (end to end, decoding) ratios, reference
     over this side, one ratio a page and round. `differing` pages have an output unlike the baseline's in some round.
@@ -64,8 +65,8 @@ def _summary(side: str, own: Sequence[Sample], references: dict[str, list[Sample
     differing = {(s.document, s.page): s.difference for s in reversed(own) if s.difference}
     return Summary(
         side=side,
-        e2e=fmean(s.e2e for s in own),
-        decode=fmean(s.decode for s in own),
+        e2e=_seconds(own, lambda s: s.e2e),
+        decode=_seconds(own, lambda s: s.decode),
         phases=_phases(own),
         tokens=fmean(len(s.output.tokens) for s in own),
         tokens_per_step=sum(step.emitted for step in steps) / len(steps) if steps else 0.0,
@@ -81,13 +82,23 @@ def _summary(side: str, own: Sequence[Sample], references: dict[str, list[Sample
 
 
 def _phases(own: Sequence[Sample]) -> dict[str, float]:
-    """Mean seconds by phase. `host` is the part of `decode` outside the model; `other` is time between the stages."""
-    times = [[stage.times for stage in s.output.stages] for s in own]
-    found = {"render": fmean(s.render for s in own), "draft": fmean(s.draft for s in own)}
+    """Seconds by phase. `host` is the part of `decode` outside the model; `other` is time between the stages."""
+    found = {"render": _seconds(own, lambda s: s.render), "draft": _seconds(own, lambda s: s.draft)}
     for phase in ("encode", "prefill", "decode", "host"):
-        found[phase] = fmean(sum(getattr(t, phase) for t in stages) for stages in times)
-    inside = fmean(sum(t.total for t in stages) for stages in times)
-    return found | {"other": max(0.0, fmean(s.output.verify for s in own) - inside)}
+        found[phase] = _seconds(own, partial(_phase, name=phase))
+    return found | {"other": _seconds(own, lambda s: max(0.0, s.output.verify - _phase(s, "total")))}
+
+
+def _phase(sample: Sample, name: str) -> float:
+    return sum(getattr(stage.times, name) for stage in sample.output.stages)
+
+
+def _seconds(own: Iterable[Sample], seconds: Callable[[Sample], float]) -> float:
+    """The mean over pages of the median over rounds: one disturbed round does not move it."""
+    pages: dict[tuple[str, int], list[float]] = {}
+    for s in own:
+        pages.setdefault((s.document, s.page), []).append(seconds(s))
+    return fmean(median(rounds) for rounds in pages.values())
 
 
 def _ratios(reference: Iterable[Sample], own: Iterable[Sample], seconds: Callable[[Sample], float]) -> Spread:

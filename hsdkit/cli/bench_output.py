@@ -45,7 +45,8 @@ def speed_table(summaries: Sequence[Summary], rounds: int) -> Table:
     pages = summaries[0].pages
     table = Table(
         title=f"{pages} page{'s' * (pages != 1)}, {rounds} round{'s' * (rounds != 1)}",
-        caption="Speedups: median over pages and rounds of the ratio within one round, with its quartiles. "
+        caption="Seconds: mean over pages of the median over rounds. Speedups: median over pages and rounds of the "
+        "ratio within one round, with its quartiles. "
         "End to end counts rendering and drafting; decoding counts drafting and region crops.",
         title_justify="left",
         caption_justify="left",
