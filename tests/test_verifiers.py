@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hsdkit_plugins.targets.qwen_vl import QwenVLConfig, QwenVLTarget
 from hsdkit_plugins.targets.tiny import TinyConfig, TinyTarget
 from hsdkit_plugins.verifiers.common import crops_of
+from models import make
 from PIL import Image, ImageDraw, ImageFont
 
 from hsdkit.documents import Page
@@ -196,6 +199,26 @@ def test_a_page_larger_than_the_model_reads_is_noted() -> None:
     verifier = plugins().build("verifier", "page", plugins().component("verifier", "page").config(max_new_tokens=3))
     (note,) = verifier.verify(page(), Draft(), small, built).notes
     assert "250 x 150 px" in note
+
+
+@pytest.mark.parametrize("architecture", ["qwen2_5_vl", "qwen3_vl"])
+def test_hsd_is_exact_on_other_architectures(architecture: str, tmp_path: Path) -> None:
+    config = QwenVLConfig(model=str(make(architecture, tmp_path / architecture)))
+    other = QwenVLTarget(config)
+    built = plugins().build("engine", "transformers", None, target=other)
+
+    def run(name: str, draft: Draft, **options: Any) -> Verdict:
+        chosen = plugins().component("verifier", name).config(max_new_tokens=40, **options)
+        verdict: Verdict = plugins().build("verifier", name, chosen).verify(page(), draft, other, built)
+        return verdict
+
+    expected = run("autoregressive", NO_DRAFT)
+    text = expected.text
+    likely = with_texts(text[:20], text[15:35], text[30:])
+    for draft in (likely, good()):
+        assert tokens(run("hsd", draft, stage1="always")) == tokens(expected)
+        assert tokens(run("page", draft)) == tokens(expected)
+    assert tokens(run("prompt_lookup", NO_DRAFT)) == tokens(expected)
 
 
 @pytest.mark.parametrize(

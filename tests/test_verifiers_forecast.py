@@ -68,18 +68,19 @@ def test_pages_correct_what_is_believed() -> None:
     seen = Experience()
     before = seen.draft_slips
     for _ in range(20):
-        seen.learn(stage(400, 200), 1000, wrong=0.0)
+        seen.learn(stage(400, 200), 1000, wrong=0.0, engine=FLAT)
     assert seen.prefill == pytest.approx(0.002)
+    assert seen.slowness == pytest.approx(9.0 / (200 * FLAT.pass_seconds(9)))
     assert seen.draft_slips > 5 * before
     # What was learned predicts what was seen: two tokens a pass.
     assert 1 / (1 - survival(seen.draft_slips, 4)) == pytest.approx(2, rel=0.05)
     slips = seen.crop_slips
-    seen.learn(stage(400, 20), 1000, wrong=None)
+    seen.learn(stage(400, 20), 1000, wrong=None, engine=FLAT)
     assert seen.crop_slips < slips
     assert seen.draft_slips > 5 * before
 
 
 def test_a_drafter_that_owns_up_to_its_errors_is_not_charged_twice() -> None:
     seen = Experience(draft_slips=0.0)
-    seen.learn(stage(400, 200), 1000, wrong=0.2)
+    seen.learn(stage(400, 200), 1000, wrong=0.2, engine=FLAT)
     assert seen.draft_slips == 0.0

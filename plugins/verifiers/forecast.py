@@ -11,7 +11,7 @@ of draft tokens is chosen as the engine would: for the most tokens per second.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hsdkit.protocols import Engine
 from hsdkit.regions import Region
@@ -45,11 +45,14 @@ class Experience:
     draft_slips: share of characters of a draft that the model writes otherwise, beyond what the drafter's score says.
     crop_slips: the same for drafts that are the model's own reading of the crops.
     prefill: seconds of image encoding and prefill per pixel of page; None before the first page.
+    slowness: what decoding took, over what the engine's measurement of its passes says: longer texts, other work on the
+        machine and the steps' own book-keeping make passes dearer than they were when they were measured.
     """
 
     draft_slips: float = 0.01
     crop_slips: float = 0.02
-    prefill: float | None = field(default=None)
+    prefill: float | None = None
+    slowness: float = 1.0
 
     def forecast(
         self, engine: Engine, regions: Sequence[tuple[Region, int]], crop_pixels: float, prompt_tokens: float
@@ -61,20 +64,21 @@ class Experience:
         per_token = sum(len(r.text) for r, _ in regions) / tokens
         draft = survival(wrong_characters(r for r, _ in regions) + self.draft_slips, per_token)
         prefill = self.prefill * crop_pixels if self.prefill is not None else prompt_tokens * _prefill_guess(engine)
+        read = decode_seconds(engine, tokens, longest, draft)
+        after = decode_seconds(engine, tokens, tokens, survival(self.crop_slips, per_token))
         return Forecast(
-            alone=decode_seconds(engine, tokens, tokens, draft),
-            staged=prefill
-            + decode_seconds(engine, tokens, longest, draft)
-            + decode_seconds(engine, tokens, tokens, survival(self.crop_slips, per_token)),
+            alone=self.slowness * decode_seconds(engine, tokens, tokens, draft),
+            staged=prefill + self.slowness * (read + after),
         )
 
-    def learn(self, page: StageResult, pixels: float, wrong: float | None) -> None:
+    def learn(self, page: StageResult, pixels: float, wrong: float | None, engine: Engine) -> None:
         """From a finished page stage of a page of so many pixels. `wrong` is the share of wrong characters its drafter
         owned up to, None when the page was drafted from Stage 1."""
         self.prefill = (page.times.encode + page.times.prefill) / pixels
         (sequence,) = page.sequences
         if len(sequence.steps) < 8 or not sequence.text:
             return
+        self.slowness = page.times.decode / sum(engine.pass_seconds(s.nodes + 1) for s in sequence.steps)
         a = 1 - len(sequence.steps) / len(sequence.tokens)
         seen = 1 - max(a, 0.01) ** (len(sequence.tokens) / len(sequence.text) / _PER_SLIP)
         if wrong is None:

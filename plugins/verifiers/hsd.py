@@ -61,7 +61,7 @@ class HSD:
         stage = page_stage(page, drafts, target, engine, self.settings, on_text)
         if drafts:
             wrong = None if before else wrong_characters(draft.readable)
-            self._experience.learn(stage, page.width * page.height, wrong)
+            self._experience.learn(stage, page.width * page.height, wrong, engine)
         return page_verdict(stage, page, target, (why_not,) if why_not else (), before)
 
     def _why_not(self, page: Page, draft: Draft, crops: Sequence[Crop], target: Target, engine: Engine) -> str | None:
