@@ -6,9 +6,11 @@ import dataclasses
 import importlib.util
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hsdkit_plugins.drafters._lines import Line
 from hsdkit_plugins.drafters._ocr_cost import OcrCost, characters
-from hsdkit_plugins.drafters._ocr_regions import without_overlaps
+from hsdkit_plugins.drafters._ocr_regions import ocr_line, regions_of_lines, split_at_columns, without_overlaps
 from hsdkit_plugins.drafters.auto import Auto, AutoConfig
 from hsdkit_plugins.drafters.rapidocr import RapidOcr, RapidOcrConfig
 from papers import PROSE, column, pdf, text, together
@@ -167,3 +169,37 @@ def test_auto_cannot_fall_back_on_itself():
 
 def test_all_drafters_are_components():
     assert {"auto", "pdftext", "rapidocr", "replay"} <= {c.name for c, _ in plugins().components("drafter")}
+
+
+def test_a_line_found_across_a_gutter_is_cut_between_the_columns():
+    areas = [(Box(100, 0, 200, 300), Label.TEXT, 0.9), (Box(0, 0, 90, 300), Label.TEXT, 0.9)]
+    across = np.array([[2, 50], [198, 60], [198, 80], [2, 70]], np.float32)
+    own = np.array([[2, 90], [88, 90], [88, 110], [2, 110]], np.float32)
+    below = across + np.float32([0, 400])
+    left, right, kept, apart = split_at_columns([across, own, below], areas)
+    assert left[1, 0] == right[0, 0] == pytest.approx(95)
+    assert left[1, 1] == right[0, 1] == pytest.approx(54.74, abs=0.1)
+    assert (left[0] == across[0]).all()
+    assert (right[2] == across[2]).all()
+    assert (kept == own).all()
+    assert (apart == below).all()
+
+
+def line(text: str, x0: float, y0: float, x1: float, y1: float) -> Line:
+    return ocr_line(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], np.float32), text)
+
+
+def test_vertical_writing_is_read_from_right_to_left():
+    lines = [
+        line("第二行的文字", 100, 50, 120, 200),
+        line("第一行的文字", 140, 50, 160, 200),
+        line("題", 60, 10, 80, 30),
+    ]
+    found = regions_of_lines(lines, [], 300, 300)
+    assert [r.text for r in found] == ["題", "第一行的文字第二行的文字"]
+
+
+def test_a_figure_that_is_the_page_keeps_its_text():
+    lines = [line(f"line number {k} of the text", 20, 40 * k, 180, 40 * k + 14) for k in range(5)]
+    found = regions_of_lines(lines, [(Box(0, 0, 300, 300), Label.FIGURE, 0.9)], 300, 300)
+    assert "line number 4 of the text" in " ".join(r.text for r in found)

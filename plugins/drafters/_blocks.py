@@ -107,7 +107,7 @@ def _mark(line: Line) -> str:
 def _apart(block: Block, line: Line, body: Body) -> bool:
     """Whether the line cannot belong to the block: other font, other column, or too far below."""
     last = block.lines[-1]
-    if line.group != last.group:
+    if line.area != last.area:
         return True
     if abs(line.baseline - last.baseline) < 0.2 * line.size and 0 <= line.box.x0 - last.box.x1 < 2.5 * line.size:
         return False  # one line in two pieces

@@ -12,8 +12,8 @@ from hsdkit_plugins.drafters._lines import bounding
 
 from hsdkit.regions import Box, Label, Region
 
-#: Two words in a row: language, not a formula.
-_WORDS = re.compile(r"[^\W\d_]{3,}[ ,]+[^\W\d_]{3,}|^[^\W\d_]{4,}\W*$")
+#: Two words in a row, or a few characters of Chinese, Japanese or Korean: language, not a formula.
+_WORDS = re.compile(r"[^\W\d_]{3,}[ ,]+[^\W\d_]{3,}|^[^\W\d_]{4,}\W*$|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{3,}")
 
 
 def formulas_whole(regions: Sequence[Region], size: float) -> list[Region]:

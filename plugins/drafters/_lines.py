@@ -25,12 +25,12 @@ MARK = re.compile(r"[•‣◦▪●○■□►➢·*\-–—]$|\(?\d{1,3}[.)]$
 
 @dataclass(frozen=True)
 class Line:
-    """Words on one baseline with nothing but spaces between them, in reading direction. `label` and `group` are what a
-    layout model says: the kind of its region, and which lines share one."""
+    """Words on one baseline with nothing but spaces between them, in reading direction. `label` and `area` are the
+    kind and box of the region a layout model puts it in."""
 
     words: tuple[Word, ...]
     label: Label | None = None
-    group: int = -1
+    area: Box | None = None
 
     @cached_property
     def box(self) -> Box:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,6 +25,9 @@ Area = tuple[Box, Label, float]
 #: How far detected boxes reach beyond the ink, in their heights.
 _MARGIN = 0.14
 
+#: A line runs through a column if this part of it lies there.
+_CROSSED = 0.12
+
 #: A "figure" of which text covers more than this is text: the layout model takes small pages for pictures.
 _MOST_TEXT = 0.15
 
@@ -35,6 +39,36 @@ def without_overlaps(areas: Sequence[Area]) -> list[Area]:
         if all(max(overlap(area[0], k[0]), overlap(k[0], area[0])) < 0.6 for k in kept):
             kept.append(area)
     return kept
+
+
+def split_at_columns(quads: Sequence[np.ndarray], areas: Sequence[Area]) -> list[np.ndarray]:
+    """Lines found as one across a narrow gutter are cut where one text area ends and the next begins. A quad is the
+    four corners (4, 2) from the top left clockwise."""
+    columns = sorted((box for box, label, _ in areas if label not in (Label.FIGURE, Label.TABLE)), key=lambda b: b.x0)
+    return [part for quad in quads for part in _split(quad, columns)]
+
+
+def _split(quad: np.ndarray, columns: Sequence[Box]) -> list[np.ndarray]:
+    left, right = float(quad[:, 0].min()), float(quad[:, 0].max())
+    middle = float(quad[:, 1].mean())
+    crossed: list[Box] = []
+    for box in columns:
+        shared = min(right, box.x1) - max(left, box.x0)
+        beside = not crossed or box.x0 > crossed[-1].x1 - 4
+        if beside and box.y0 - 4 < middle < box.y1 + 4 and shared > _CROSSED * (right - left):
+            crossed.append(box)
+    cuts = [(a.x1 + b.x0) / 2 for a, b in itertools.pairwise(crossed)]
+    shares = [0.0, *((cut - left) / (right - left) for cut in cuts), 1.0]
+    top, bottom = quad[1] - quad[0], quad[2] - quad[3]
+    return [_strip(quad, top, bottom, a, b) for a, b in itertools.pairwise(shares)]
+
+
+def _strip(quad: np.ndarray, top: np.ndarray, bottom: np.ndarray, a: float, b: float) -> np.ndarray:
+    """The part of a quad between two shares of its width."""
+    part = quad.copy()
+    part[0], part[1] = quad[0] + a * top, quad[0] + b * top
+    part[3], part[2] = quad[3] + a * bottom, quad[3] + b * bottom
+    return part
 
 
 def ocr_line(quad: np.ndarray, text: str) -> Line:
@@ -81,7 +115,7 @@ def regions_of_lines(lines: list[Line], areas: list[Area], width: int, height: i
         elif label == Label.TABLE and (grid := make_grid(words, (), gap=0)):
             tables.append(Table(bounding([box, *(w.box for w in words)]), to_html(grid), frozenset()))
         else:
-            text += [replace(line, label=None if label == Label.TABLE else label, group=k) for line in inside]
+            text += [replace(line, label=None if label == Label.TABLE else label, area=box) for line in inside]
     # Tables the layout model has missed (it was not run, or takes them for text).
     unlabelled = [w for line in text if line.label in (None, Label.TEXT) for w in line.words]
     missed = find_tables(unlabelled, (), gap=0)

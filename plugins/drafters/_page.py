@@ -12,20 +12,21 @@ from hsdkit_plugins.drafters._tables import Table
 from hsdkit.reading_order import reading_order
 from hsdkit.regions import Box, Label, Region
 
+Piece = Line | Table | Box
+
 
 def page_regions(
     lines: Sequence[Line], tables: Sequence[Table], pictures: Sequence[Box], height: float
 ) -> list[Region]:
     """Regions of a page `height` pixels high; running headers come first, footers last."""
     text, furniture = part_furniture(lines, height)
-    pieces: list[Line | Table | Box] = [*text, *tables, *pictures]
+    pieces: list[Piece] = [*text, *tables, *pictures]
     top = [f for f in furniture if f.box.y1 < height / 2]
     bottom = [f for f in furniture if f.box.y1 >= height / 2]
     if not pieces:
         return [*top, *bottom]
     sizes = sorted(line.size for line in text) or [20.0]
-    boxes = [p if isinstance(p, Box) else p.box for p in pieces]
-    ordered = [pieces[i] for i in reading_order(boxes, gutter=0.35 * sizes[len(sizes) // 2])]
+    ordered = _ordered(pieces, gutter=0.35 * sizes[len(sizes) // 2])
     read = [p for p in ordered if isinstance(p, Line)]
     body = body_of(read) if read else None
     regions: list[Region] = []
@@ -42,3 +43,21 @@ def page_regions(
         elif isinstance(piece, Box):
             regions.append(Region(piece, Label.FIGURE))
     return [*top, *regions, *bottom]
+
+
+def _ordered(pieces: Sequence[Piece], gutter: float) -> list[Piece]:
+    """Pieces in reading order. Lines that a layout model puts in one area stay together: areas keep apart what found
+    lines, which reach beyond their ink, do not."""
+    areas: dict[Box, list[Piece]] = {}
+    for piece in pieces:
+        if isinstance(piece, Line) and piece.area is not None:
+            areas.setdefault(piece.area, []).append(piece)
+    units = [p for p in pieces if not (isinstance(p, Line) and p.area is not None)]
+    boxes = [*areas, *(p if isinstance(p, Box) else p.box for p in units)]
+    contents: list[list[Piece]] = [*map(_by_row, areas.values()), *([p] for p in units)]
+    return [piece for i in reading_order(boxes, gutter) for piece in contents[i]]
+
+
+def _by_row(lines: list[Piece]) -> list[Piece]:
+    boxes = [line if isinstance(line, Box) else line.box for line in lines]
+    return [lines[i] for i in reading_order(boxes)]

@@ -22,6 +22,7 @@ from hsdkit_plugins.drafters._ocr_regions import (
     notes_on,
     ocr_line,
     regions_of_lines,
+    split_at_columns,
     without_overlaps,
 )
 
@@ -125,12 +126,13 @@ class RapidOcr:
             use_layout = self.config.layout and page.width * page.height >= SMALL_PAGE
             layout = pool.submit(_timed, models.layout_boxes, image) if use_layout else None
             quads, detecting = _timed(models.detect, image)
+            areas, laying = layout.result() if layout else ([], 0.0)
+            quads = split_at_columns(quads, areas)
             crops = [_line_image(image, quad, self.config.narrow) for quad in quads]
             before = time.perf_counter()
             order = sorted(range(len(crops)), key=lambda i: -crops[i].shape[1])  # long ones first, so that none is last
             read = dict(zip(order, pool.map(models.read, [crops[i] for i in order]), strict=True))
             reading = time.perf_counter() - before
-            areas, laying = layout.result() if layout else ([], 0.0)
         columns = sum(crop.shape[1] for crop in crops)
         self.timing = Timing(detecting, laying, reading, len(crops), columns)
         self._cost.learn(page, detecting, laying, reading, columns, loading)
