@@ -68,12 +68,22 @@ def test_nothing_is_probed_where_there_are_no_drafts() -> None:
     assert {budget.width([np.zeros(0)]) for _ in range(3 * PROBE_EVERY)} == {1}
 
 
-def test_what_steps_really_take_widens_them() -> None:
-    """A fixed cost a step, such as host work, is shared by more tokens in a wider step."""
+def test_what_steps_spend_outside_the_model_widens_them() -> None:
+    """Host work is paid once a step, so more tokens should share it."""
     lean, loaded = Budget(None, CPU), Budget(None, CPU)
-    for _ in range(100):
-        loaded.spent(1, 8, 30.0)
+    for _ in range(20):
+        lean.spent(1, 8, 3.3, 0.0)
+        loaded.spent(1, 8, 3.3, 30.0)
     assert loaded.width([chain(127, 0.9)]) > lean.width([chain(127, 0.9)])
+
+
+def test_trees_dearer_than_measured_are_narrowed_to_single_tokens() -> None:
+    budget = Budget(None, CPU)
+    assert budget.width([chain(20, 0.5)]) > 1
+    for _ in range(50):
+        budget.spent(1, 1, 2.4, 0.0)
+        budget.spent(1, 8, 3.3 * 3, 0.0)
+    assert budget.width([chain(20, 0.5)]) == 1
 
 
 def test_measuring_takes_the_fastest_run_and_stops_at_hopeless_widths() -> None:

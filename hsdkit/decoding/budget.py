@@ -49,8 +49,9 @@ class CostCurve:
                 seconds = run(width)
                 spent += seconds
                 fastest[width] = min(fastest[width], seconds)
-        rising = np.maximum.accumulate(list(fastest.values())).tolist()
-        return cls(tuple(rows * width for width in fastest), tuple(rising))
+        # Noise only ever adds: a width takes no longer than any wider one did.
+        least = np.minimum.accumulate(list(fastest.values())[::-1])[::-1]
+        return cls(tuple(rows * width for width in fastest), tuple(least.tolist()))
 
     def at(self, tokens: np.ndarray) -> np.ndarray:
         """Interpolated seconds; beyond the last measurement the last slope goes on."""
@@ -77,6 +78,25 @@ def choose_width(survivals: Sequence[np.ndarray], seconds: np.ndarray) -> int:
     return int(np.argmax(expected / seconds[:longest])) + 1
 
 
+@dataclass(slots=True)
+class _Seen:
+    """Running means over steps of one kind: how their passes compare to the curve (the cache grows, the machine gets
+    busy or idle), and the seconds they spent outside the model."""
+
+    steps: int = 0
+    ratio: float = 1.0
+    host: float = 0.0
+
+    def add(self, ratio: float, host: float) -> None:
+        self.steps += 1
+        weight = max(0.1, 1 / self.steps)
+        self.ratio += weight * (ratio - self.ratio)
+        self.host += weight * (host - self.host)
+
+    def expect(self, predicted: np.ndarray) -> np.ndarray:
+        return predicted * self.ratio + self.host
+
+
 class Budget:
     """Chooses the width of each step: `max_packed` where it is given, else by cost.
 
@@ -88,9 +108,9 @@ class Budget:
         self._fixed = max_packed
         self._curve = curve
         self._seconds: dict[int, np.ndarray] = {}
-        #: Seconds beyond the measured pass, of steps of one token a row and of wider ones; None until seen.
-        self._excess: list[float | None] = [None, None]
-        self._narrow = 0
+        self._narrow = _Seen()
+        self._wide = _Seen()
+        self._left_out = 0
 
     def width(self, survivals: Sequence[np.ndarray]) -> int:
         """Packed tokens of each row, root included, given the survival probabilities of all live rows' draft nodes."""
@@ -100,26 +120,23 @@ class Budget:
         if self._fixed is not None or self._curve is None:
             return min(drafted, self._fixed or 1)
         width = choose_width(survivals, self._expected_seconds(len(survivals)))
-        self._narrow = self._narrow + 1 if width == 1 else 0
-        if self._narrow < PROBE_EVERY:
+        self._left_out = self._left_out + 1 if width == 1 else 0
+        if self._left_out < PROBE_EVERY:
             return width
-        self._narrow = 0
+        self._left_out = 0
         return min(drafted, PROBE_WIDTH)
 
-    def spent(self, rows: int, width: int, seconds: float) -> None:
-        """What a step really took. What that is beyond the pass as measured (matching, bookkeeping, a longer cache) is
-        added to the cost of steps of its kind, as a running mean."""
+    def spent(self, rows: int, width: int, verifying: float, host: float) -> None:
+        """Seconds that a step really took in the model and outside it."""
         if self._curve is not None:
-            excess = max(0.0, seconds - self._predicted(rows)[width - 1])
-            known = self._excess[width > 1]
-            self._excess[width > 1] = excess if known is None else known + 0.1 * (excess - known)
+            seen = self._narrow if width == 1 else self._wide
+            seen.add(verifying / float(self._predicted(rows)[width - 1]), host)
 
     def _expected_seconds(self, rows: int) -> np.ndarray:
-        """By width: the measured pass and what steps of its kind took beyond it (not seen yet: the other's)."""
-        narrow, wide = self._excess
-        seconds = self._predicted(rows).copy()
-        seconds[:1] += (wide if narrow is None else narrow) or 0.0
-        seconds[1:] += (narrow if wide is None else wide) or 0.0
+        """By width: the measured pass, put right by what steps of that kind have taken."""
+        predicted = self._predicted(rows)
+        seconds = (self._wide if self._wide.steps else self._narrow).expect(predicted)
+        seconds[0] = (self._narrow if self._narrow.steps else self._wide).expect(predicted[0])
         return seconds
 
     def _predicted(self, rows: int) -> np.ndarray:

@@ -75,7 +75,7 @@ def decode(
         for b, tree, path, bonus in walks:
             step = Step(len(tree) - 1, len(path) - 1, bonus is not None, tree.source(path[-1]), seconds)
             rows[b].steps.append(step)
-        budget.spent(len(live), tokens.shape[1], seconds)
+        budget.spent(len(live), tokens.shape[1], verify_seconds, seconds - verify_seconds)
         verifying += verify_seconds
         forwards += 1
 
