@@ -17,6 +17,8 @@ from reportlab.lib import colors
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.lib.units import mm
 from reportlab.lib.utils import ImageReader
+from reportlab.pdfbase.pdfmetrics import registerFont
+from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import (
     BaseDocTemplate,
@@ -30,14 +32,18 @@ from reportlab.platypus import (
     TableStyle,
 )
 
-#: Page size and body size. The embedded model reads text of about 13 px, that is 10.5 points at 90 dpi.
+#: Page size and body size: about 12 px of text at 90 dpi, which the embedded model reads well.
 PAGE = (105 * mm, 148 * mm)
-BODY = 10.5
-LEADING = 13.5
+BODY = 9.5
+LEADING = 13.0
 MARGIN = 6 * mm
 GUTTER = 5 * mm
-FONT, BOLD = "Helvetica", "Helvetica-Bold"
+#: Bitstream Vera comes with reportlab and is embedded, so the pages look the same whatever fonts a machine has.
+FONT, BOLD = "Vera", "VeraBd"
 SCAN_DPI = 150
+
+for _name in (FONT, BOLD):
+    registerFont(TTFont(_name, f"{_name}.ttf"))
 
 
 def _style(size: float, font: str = FONT, **more: float) -> ParagraphStyle:
@@ -49,7 +55,7 @@ def _style(size: float, font: str = FONT, **more: float) -> ParagraphStyle:
 
 STYLES = {
     Title: _style(BODY * 1.55, BOLD, spaceAfter=6),
-    Heading: _style(BODY * 1.25, BOLD, spaceBefore=6, spaceAfter=3),
+    Heading: _style(BODY * 1.25, BOLD, spaceBefore=6, spaceAfter=3, keepWithNext=1),
     Para: _style(BODY, spaceAfter=5),
     Items: _style(BODY, leftIndent=13, bulletIndent=2, spaceAfter=1, bulletFontSize=BODY),
 }
