@@ -91,7 +91,8 @@ class Plugins:
             for s in self.states
             if s.error and s.name.replace("_", "-").endswith(name.replace("_", "-"))
         )
-        raise PluginError(f"no {kind} named {name!r}: {hint}known: {', '.join(known) or 'none'}{broken}")
+        limited = f"; {RESTRICT} limits what is loaded" if RESTRICT in os.environ else ""
+        raise PluginError(f"no {kind} named {name!r}: {hint}known: {', '.join(known) or 'none'}{broken}{limited}")
 
     def build(self, kind: Kind, name: str, config: Any = None, **context: Any) -> Any:
         """Build a component from its typed config (defaults when None). Raises `PluginError` if something it needs is

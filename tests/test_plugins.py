@@ -36,6 +36,8 @@ def test_the_environment_can_limit_what_is_loaded(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HSDKIT_PLUGINS", "one, three")
     found = discovered(monkeypatch, one="json", two="json.decoder", three="json.encoder")
     assert [s.name for s in found.states] == ["one", "three"]
+    with pytest.raises(PluginError, match="HSDKIT_PLUGINS limits what is loaded"):
+        found.component("drafter", "two")
 
 
 def test_a_name_that_is_taken_is_refused_and_nothing_of_the_plugin_is_kept():
