@@ -74,6 +74,18 @@ def test_a_rendered_page_is_read_in_order_with_its_title_and_table(paper: Path, 
 
 
 @needs_ocr
+@pytest.mark.parametrize("turn", [1, 3])
+def test_a_scan_that_lies_on_its_side_is_read_and_said_to(tmp_path: Path, drafter: RapidOcr, turn: int):
+    page = scanned(pdf(tmp_path / "a.pdf", column(PROSE, 20, 60, 380, 10), size=(420, 90)))
+    upright = drafter.draft(page)
+    drafted = drafter.draft(dataclasses.replace(page, image=page.image.rotate(-90 * turn, expand=True)))
+    assert drafted.notes == (f"the page lies on its side; rotate={360 - 90 * turn} would put it upright",)
+    (region,) = drafted.regions
+    assert region.text == upright.regions[0].text
+    assert region.box.height > region.box.width
+
+
+@needs_ocr
 def test_the_same_page_gives_the_same_draft(paper: Path, drafter: RapidOcr):
     page = scanned(paper)
     again = RapidOcr(RapidOcrConfig(threads=2)).draft(page)

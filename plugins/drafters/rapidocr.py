@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hsdkit_plugins.drafters._lines import is_cjk, turned_back
 from hsdkit_plugins.drafters._ocr_cost import OcrCost
 from hsdkit_plugins.drafters._ocr_regions import (
     Area,
@@ -115,7 +116,14 @@ class RapidOcr:
         """From what past pages took, for the amount of ink on this one; a measured guess for the first page."""
         return self._cost.expected(page)
 
-    def _draft(self, page: Page) -> tuple[list[Region], tuple[str, ...]]:
+    def _draft_turned(self, page: Page, turn: int) -> tuple[list[Region], tuple[str, ...]]:
+        """The draft of a page whose text is turned clockwise by that many quarters, boxes as on the page itself."""
+        upright = replace(page, image=page.image.rotate(90 * turn, expand=True))
+        regions, notes = self._draft(upright, may_turn=False)
+        back = [replace(r, box=turned_back(r.box, -turn % 4, upright.width, upright.height)) for r in regions]
+        return back, (f"the page lies on its side; rotate={360 - 90 * turn} would put it upright", *notes)
+
+    def _draft(self, page: Page, may_turn: bool = True) -> tuple[list[Region], tuple[str, ...]]:
         import numpy as np
 
         start = time.perf_counter()
@@ -137,6 +145,8 @@ class RapidOcr:
         self.timing = Timing(detecting, laying, reading, len(crops), columns)
         self._cost.learn(page, detecting, laying, reading, columns, loading)
         least = self.config.least_confidence
+        if may_turn and (turn := _page_turn(quads, crops, read, models)):
+            return self._draft_turned(page, turn)
         kept = [i for i in range(len(quads)) if read[i][1] >= least and read[i][0].strip()]
         lines = [ocr_line(quads[i], read[i][0].strip()) for i in kept]
         regions = regions_of_lines(lines, areas, page.width, page.height)
@@ -214,6 +224,23 @@ def _layout_model(engine: dict[str, Any]) -> Any:
 def _timed(function: Any, image: np.ndarray) -> tuple[Any, float]:
     start = time.perf_counter()
     return function(image), time.perf_counter() - start
+
+
+def _page_turn(
+    quads: Sequence[np.ndarray], crops: Sequence[np.ndarray], read: dict[int, tuple[str, float]], models: _Models
+) -> int:
+    """Quarters by which the page's text is turned clockwise: 1 or 3 if most lines run up or down and are no Chinese
+    or Japanese written that way, else 0. Which of the two is tried on the longest lines."""
+    import numpy as np
+
+    tall = [i for i, quad in enumerate(quads) if np.ptp(quad[:, 1]) > 2 * np.ptp(quad[:, 0])]
+    if len(tall) < 2 or 2 * len(tall) < len(quads):
+        return 0
+    tried = sorted(tall, key=lambda i: -crops[i].shape[1])[:4]
+    if sum(is_cjk(ch) for i in tried for ch in read[i][0]) > 2 and sum(read[i][1] for i in tried) > 0.8 * len(tried):
+        return 0
+    flipped = [models.read(np.ascontiguousarray(crops[i][::-1, ::-1])) for i in tried]
+    return 1 if sum(read[i][1] for i in tried) >= sum(score for _, score in flipped) else 3
 
 
 def _line_image(image: np.ndarray, quad: np.ndarray, narrow: float) -> np.ndarray:
