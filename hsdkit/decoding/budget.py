@@ -137,7 +137,7 @@ class Budget:
         predicted = self._predicted(rows)
         seconds = (self._wide if self._wide.steps else self._narrow).expect(predicted)
         seconds[0] = (self._narrow if self._narrow.steps else self._wide).expect(predicted[0])
-        return seconds
+        return np.maximum(seconds, seconds[0])  # two separate means must not make a tree cheaper than a token
 
     def _predicted(self, rows: int) -> np.ndarray:
         assert self._curve is not None
