@@ -159,8 +159,18 @@ def _refuse_partial_attention(text_config: Any, model: Any) -> None:
         )
 
 
-def place(model: Any, attention: str) -> None:
-    """Choose the model's attention. Raises `ConfigError` where it has none of that name."""
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def place(model: Any, device: str, dtype: str, attention: str) -> None:
+    """Move the model to device and type, and choose its attention. Raises `ConfigError` where that cannot be."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    on_cpu = device.startswith("cpu")
+    try:
+        model.to(device=device, dtype=_DTYPES.get(dtype, torch.float32 if on_cpu else model.dtype))
+    except (RuntimeError, AssertionError) as error:  # torch has no one type for a device that is not there
+        raise ConfigError(f"engine.device={device}: {str(error).splitlines()[0]}") from error
     if attention == "auto":
         use_grouped_attention(model)
     else:

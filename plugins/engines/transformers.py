@@ -19,17 +19,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TransformersConfig:
-    """attention: an attention implementation of `transformers`; "auto" keeps the model's default. max_rows: sequences
-    decoded in one batch; more are decoded in turn. threads: CPU threads of torch, in the whole process; "auto" measures
-    whether one or all of them are faster. Device and type are the target's options."""
+    """device: "auto" takes CUDA where there is one. dtype: "auto" is fp32 on a CPU, where decoding is then exactly
+    greedy, and the checkpoint's own type elsewhere. attention: an attention implementation of `transformers`; "auto"
+    keeps the model's default. max_rows: sequences decoded in one batch; more are decoded in turn. threads: CPU threads
+    of torch, in the whole process; "auto" measures whether one or all of them are faster."""
 
+    device: str = "auto"
+    dtype: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     attention: Literal["auto", "sdpa", "eager"] = "auto"
     max_rows: int = 32
     threads: int | str = "auto"
 
 
 class TransformersEngine:
-    """Decodes requests on `target.model`, where and in the type the target loaded it."""
+    """Decodes requests on `target.model`, which is moved to the device and type at first use."""
 
     def __init__(self, config: TransformersConfig, target: Target) -> None:
         if config.max_rows < 1:
@@ -87,7 +90,7 @@ class TransformersEngine:
 
             from hsdkit.decoding.codec import TokenizerCodec
 
-            place(self.target.model, self._config.attention)
+            place(self.target.model, self._config.device, self._config.dtype, self._config.attention)
             self._model = HFModel(self.target, TokenizerCodec(self.target.tokenizer))
             if self._model.device.type == "cpu":
                 self._set_threads(self._model)
