@@ -70,7 +70,7 @@ class Pipeline:
         the budget, so that the first page does not pay for it."""
         if self.verifier.uses_draft:
             _ = self.drafter
-        _ = self.engine, self.target.model
+        self.engine.load()
         if self.verifier.settings.max_packed == "auto":
             self.engine.expected_seconds(1)
 

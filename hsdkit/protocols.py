@@ -131,6 +131,10 @@ class Target(Protocol):
 class Engine(Protocol):
     """Decodes requests on a model."""
 
+    def load(self) -> None:
+        """Get ready to decode: the model loaded, on its device and in its type. Raises `TargetError`, `ConfigError`."""
+        ...
+
     def decode(
         self, requests: Sequence[DecodeRequest], settings: DecodeSettings, on_text: OnText | None = None
     ) -> Decoded: ...

@@ -49,6 +49,12 @@ def test_a_run_writes_markdown_json_and_report(printed: Path, tmp_path: Path, mo
     assert page.steps < page.page_tokens  # the draft helped
 
 
+def test_versions_name_the_type_the_model_runs_in_as_soon_as_it_is_loaded():
+    pipeline = Pipeline(compose(["verifier=autoregressive"]))
+    pipeline.load()
+    assert (pipeline.versions()["dtype"], pipeline.versions()["device"]) == ("float32", "cpu")
+
+
 def test_speculation_says_what_plain_decoding_says(printed: Path):
     texts = {}
     for verifier in ("autoregressive", "hsd", "page", "prompt_lookup"):

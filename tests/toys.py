@@ -84,6 +84,9 @@ class ToyEngine:
     def __init__(self, config: ToyEngineConfig, target: ToyTarget) -> None:
         self.config, self.target = config, target
 
+    def load(self) -> None:
+        assert self.target.model
+
     def expected_seconds(self, tokens: int) -> float:
         return tokens * self.config.token
 

@@ -44,6 +44,9 @@ class TransformersEngine:
         self._model: HFModel | None = None
         self._curves: dict[int, CostCurve] = {}
 
+    def load(self) -> None:
+        _ = self.model
+
     def decode(
         self, requests: Sequence[DecodeRequest], settings: DecodeSettings, on_text: OnText | None = None
     ) -> Decoded:
