@@ -10,7 +10,7 @@ from dataclasses import replace
 from hsdkit.documents import Page
 from hsdkit.errors import HsdkitError
 from hsdkit.protocols import Drafter
-from hsdkit.regions import Draft, Label, Region
+from hsdkit.regions import Box, Draft, Label, Region
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +31,22 @@ def safe_draft(drafter: Drafter, page: Page) -> tuple[Draft, tuple[str, ...]]:
 
 
 def _sound(draft: Draft) -> tuple[Draft, tuple[str, ...]]:
-    """The draft without the regions no one could use (no box, no text type)."""
-    good = tuple(r for r in draft.regions if _is_sound(r))
+    """The draft without the regions no one could use (no box, no text type), in plain values."""
+    good = tuple(_plain(r) for r in draft.regions if _is_sound(r))
     dropped = len(draft.regions) - len(good)
-    if not dropped:
-        return draft, ()
-    return replace(draft, regions=good), (f"drafter {draft.drafter!r}: {dropped} malformed regions left out",)
+    notes = (f"drafter {draft.drafter!r}: {dropped} malformed regions left out",) if dropped else ()
+    return replace(draft, regions=good, notes=tuple(map(str, draft.notes))), notes
+
+
+def _plain(region: Region) -> Region:
+    """Layout models yield numbers of numpy, which JSON does not take."""
+    b, level, score = region.box, region.level, region.score
+    return replace(
+        region,
+        box=Box(float(b.x0), float(b.y0), float(b.x1), float(b.y1)),
+        level=None if level is None else int(level),
+        score=None if score is None else float(score),
+    )
 
 
 def _is_sound(region: Region) -> bool:

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulate import characters, licence, subwords, tokens_per_step
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers
+from transformers import PreTrainedTokenizerFast
 
 from hsdkit.decoding.codec import TokenizerCodec
 from hsdkit.decoding.matching import build
@@ -56,6 +58,17 @@ def test_any_draft_and_any_output(matching: str, name: str, data: st.DataObject)
         assert 0 < candidate.rest < 1
         assert all(codec.token_bytes(token) for token in candidate.tokens)
     assert run(matching, drafts, steps, limit, codec) == offered
+
+
+@pytest.mark.parametrize("read", ["ab\n", "cd", "\n\n\n\n"])
+def test_a_tokenizer_that_shortens_separators_only_makes_drafts_worse(read: str) -> None:
+    backend = Tokenizer(models.BPE({chr(n): n for n in range(128)}, []))
+    backend.normalizer = normalizers.Replace(Regex(r"\n+"), " ")
+    backend.decoder = decoders.ByteLevel()
+    codec = TokenizerCodec(PreTrainedTokenizerFast(tokenizer_object=backend))
+    steps = [[ord(c)] for c in read]
+    for offered in run("aligned", ("ab", "cd", "e\n\n\n\nf", "g"), steps, 8, codec):
+        assert all(candidate.tokens for candidate in offered)
 
 
 def test_text_that_spells_an_end_token_is_drafted_as_text() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import json
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from toys import TOY, Toys, blank_pdf, register_toys, toy_registry
@@ -14,11 +17,14 @@ from toys import TOY, Toys, blank_pdf, register_toys, toy_registry
 import hsdkit
 from hsdkit import hookimpl
 from hsdkit.config import compose
-from hsdkit.documents import Page
+from hsdkit.documents import Page, open_document
+from hsdkit.drafting import safe_draft
 from hsdkit.errors import ConfigError, DocumentError, PluginError
 from hsdkit.pipeline import Pipeline
 from hsdkit.plugins import Plugins
+from hsdkit.regions import Box, Draft, Label, Region
 from hsdkit.results import PageResult
+from hsdkit.results_json import draft_to_json, dumps
 
 
 def pipeline(*overrides: str, registry: Plugins | None = None) -> Pipeline:
@@ -121,6 +127,16 @@ def test_malformed_regions_are_left_out_and_counted(three: Path):
     page = pipeline("drafter.behave=half").parse(three).pages[0]
     assert [r.text for r in page.draft.regions] == ["drafted"]
     assert "drafter 'toy': 1 malformed regions left out" in page.notes
+
+
+def test_numbers_of_numpy_in_a_draft_become_plain_ones(three: Path):
+    box = Box(*np.array([0, 1, 20, 30.5], np.float32))
+    region = Region(box, Label.HEADING, "drafted", level=np.int64(2), score=np.float32(0.5))
+    drafter = SimpleNamespace(name="layout", draft=lambda page: Draft((region,), "layout"))
+    with open_document(three) as document:
+        draft, notes = safe_draft(drafter, document.page(1))
+    assert json.loads(dumps(draft_to_json(draft)))["regions"][0]["box"] == [0, 1, 20, 30.5]
+    assert notes == ()
 
 
 def test_wrong_settings_end_the_run_instead_of_failing_every_page(three: Path, monkeypatch: pytest.MonkeyPatch):

@@ -134,6 +134,12 @@ def test_runs_hold_every_token_once_and_agree_with_the_shares(steps: list[Step])
     assert count == shares([decoded])
 
 
+def test_what_the_repetition_guard_cut_off_counts_for_nobody() -> None:
+    whole = sequence([Step(6, 6, True, "self", 0.001)] * 20)
+    cut = replace(whole, tokens=whole.tokens[:9], pieces=whole.pieces[:9], finish_reason="loop")
+    assert shares([cut]) == {Origin.ACCEPTED: 7, Origin.CORRECTED: 0, Origin.MODEL: 2}
+
+
 # ---- drawings
 
 

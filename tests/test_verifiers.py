@@ -160,6 +160,12 @@ def test_never_is_page_level() -> None:
     assert verdict.notes == ()
 
 
+@pytest.mark.parametrize("stage1", ["always", "never"])
+def test_nothing_is_measured_where_width_and_stages_are_fixed(stage1: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(engine()), "cost_curve", lambda *_: pytest.fail("measured"))
+    assert tokens(verify("hsd", noisy(), stage1=stage1, max_packed=16)) == tokens(plain())
+
+
 def test_auto_leaves_stage_1_out_for_drafts_that_are_known_to_be_right() -> None:
     sure = Draft(tuple(replace(r, score=1.0) for r in good().regions), "test")
     verdict = verify("hsd", sure)

@@ -91,12 +91,8 @@ def _merged(found: Iterable[Run]) -> Iterable[Run]:
 
 
 def shares(sequences: Iterable[SequenceResult]) -> dict[Origin, int]:
-    """Tokens of each origin."""
+    """Tokens of each origin, those that the repetition guard cut off not counted."""
     count = dict.fromkeys(Origin, 0)
-    for sequence in sequences:
-        drafted = sum(s.accepted for s in sequence.steps)
-        corrected = sum(s.bonus for s in sequence.steps if s.nodes > s.accepted)
-        count[Origin.ACCEPTED] += drafted
-        count[Origin.CORRECTED] += corrected
-        count[Origin.MODEL] += len(sequence.tokens) - drafted - corrected
+    for run in (run for sequence in sequences for run in runs(sequence)):
+        count[run.origin] += len(run.pieces)
     return count

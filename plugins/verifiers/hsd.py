@@ -59,7 +59,7 @@ class HSD:
         else:
             drafts = [target.render(r) for r in draft.readable]
         stage = page_stage(page, drafts, target, engine, self.settings, on_text)
-        if drafts:
+        if drafts and self._stage1 == "auto":  # a fixed choice needs no forecast, and none of its measurements
             wrong = None if before else wrong_characters(draft.readable)
             self._experience.learn(stage, page.width * page.height, wrong, engine)
         return page_verdict(stage, page, target, (why_not,) if why_not else (), before)

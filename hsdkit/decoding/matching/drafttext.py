@@ -38,8 +38,10 @@ class DraftText:
         lengths = [
             len(r.encode()) if plain else sum(map(len, map(codec.token_bytes, codec.encode(r)))) for r in regions
         ]
-        self.region_starts = [0, *accumulate(length + len(SEPARATOR) for length in lengths)][: len(lengths)]
-        self.region_ends = [start + length for start, length in zip(self.region_starts, lengths, strict=True)]
+        starts = [0, *accumulate(length + len(SEPARATOR) for length in lengths)][: len(lengths)]
+        ends = (start + length for start, length in zip(starts, lengths, strict=True))
+        # A tokenizer that shortens separators makes the text shorter than its regions are.
+        self.region_starts, self.region_ends = ([min(at, len(self.text)) for at in part] for part in (starts, ends))
 
     def region_of(self, position: int) -> int:
         """The region that a position lies in; a separator belongs to the region before it."""
