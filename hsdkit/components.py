@@ -46,3 +46,9 @@ class Component:
     @property
     def missing(self) -> tuple[Requirement, ...]:
         return tuple(r for r in self.requires if not r.installed)
+
+    @property
+    def install(self) -> str:
+        """The command that installs what is missing; "" when nothing is."""
+        wanted = dict.fromkeys(f'"{r.install}"' for r in self.missing)
+        return f"pip install {' '.join(wanted)}" if wanted else ""

@@ -18,11 +18,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from hsdkit.components import KINDS, Component, Kind
 from hsdkit.config_layers import Assignment, component_layer, default_layer, experiment_layers, override_layer
-from hsdkit.config_types import convert, describe, field_type, nearest, plain_text
+from hsdkit.config_types import convert, describe, field_type, plain_text
 from hsdkit.documents import MAX_PIXELS
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.protocols import DecodeSettings
+from hsdkit.suggestions import did_you_mean, nearest
 
 #: Verifiers share this vocabulary, so an experiment's values for it carry over when another verifier is chosen.
 _SHARED_BY_VERIFIERS = frozenset(f.name for f in fields(DecodeSettings))
@@ -184,15 +185,14 @@ def _unknown(assignment: Assignment, chosen: Mapping[Kind, Component], registry:
         near = nearest(assignment.option, own)
         said = f"{kind} {chosen[kind].name!r} has no option {assignment.option!r}"
         if near:
-            said += f": did you mean {' or '.join(f'{kind}.{n}' for n in near)}?"
+            said += f":{did_you_mean([f'{kind}.{n}' for n in near])}"
         elif elsewhere:
             said += f": it is an option of {', '.join(f'{kind}={n}' for n in elsewhere)}"
         return f"{said}{';' if near or elsewhere else ':'} its options: {', '.join(own) or 'none'}"
     known = [f.name for f in fields(RunOptions)] + list(KINDS)
     dotted = [f"{k}.{f.name}" for k in KINDS for f in fields(chosen[k].config)]
     near = [k for k in dotted if k.split(".")[1] == key] or nearest(key, known + dotted)
-    hint = f" did you mean {' or '.join(near)}?" if near else ""
-    return f"no option {key!r}:{hint} known: {', '.join(known)}, and KIND.OPTION of the chosen components"
+    return f"no option {key!r}:{did_you_mean(near)} known: {', '.join(known)}, and KIND.OPTION of the chosen components"
 
 
 def _typed(trees: Mapping[str, DictConfig], chosen: Mapping[Kind, Component], notes: tuple[str, ...]) -> RunConfig:

@@ -13,8 +13,8 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from hsdkit.components import KINDS, Kind
-from hsdkit.config_types import nearest
 from hsdkit.errors import ConfigError
+from hsdkit.suggestions import did_you_mean, nearest
 
 COMMAND_LINE = "command line"
 
@@ -104,10 +104,9 @@ def _experiment(name: str, origin: str) -> Traversable:
         return path
     if name in experiments():
         return _data("experiment", f"{name}.yaml")
-    near = nearest(name, experiments())
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    hint = did_you_mean(nearest(name, experiments()))
     known = ", ".join([*experiments(), "or the path of a YAML file"])
-    raise ConfigError(f"{origin}: no experiment {name!r}: {hint}known: {known}")
+    raise ConfigError(f"{origin}: no experiment {name!r}:{hint} known: {known}")
 
 
 def _read(source: Traversable, origin: str) -> list[Assignment]:

@@ -11,17 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from omegaconf import OmegaConf
-from rapidfuzz import fuzz, process, utils
+
+from hsdkit.suggestions import did_you_mean, nearest
 
 _NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "text", Path: "a path", type(None): "null"}
-
-
-def nearest(name: str, known: Sequence[str], limit: int = 3) -> list[str]:
-    """The known names that `name` may have meant, best first; none when nothing is near."""
-    found = process.extract(
-        name, known, scorer=fuzz.ratio, processor=utils.default_process, limit=limit, score_cutoff=60
-    )
-    return [match[0] for match in found]
 
 
 def field_type(config: type, path: Sequence[str]) -> Any:
@@ -84,7 +77,7 @@ def describe(hint: Any, value: Any = None) -> str:
         words.insert(0, f"one of {', '.join(map(str, choices))}")
     said = " or ".join(words)
     near = nearest(str(value), [str(c) for c in choices]) if choices else []
-    return f"{said} (did you mean {near[0]}?)" if near else said
+    return f"{said} ({did_you_mean(near[:1]).strip()})" if near else said
 
 
 def _members(hint: Any) -> tuple[Any, ...]:

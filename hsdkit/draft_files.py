@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from hsdkit.errors import DrafterError
+from hsdkit.files import write_whole
 from hsdkit.regions import Box, Draft, Format, Label, Region
+from hsdkit.results_json import draft_to_json, dumps
 
 FORMAT, VERSION = "hsdkit-drafts", 1
 SUFFIX = ".drafts.json"
@@ -32,15 +34,17 @@ class SavedDraft:
 
 
 def save_drafts(path: str | os.PathLike[str], drafts: Iterable[SavedDraft]) -> None:
-    """Write drafts, replacing the file at once when all of it is written. Raises `DrafterError` if it cannot be."""
-    path = Path(path)
-    content = {"format": FORMAT, "version": VERSION, "drafts": [_to_json(d) for d in drafts]}
-    partial = path.with_name(f"{path.name}.part")
-    try:
-        partial.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
-    except OSError as e:
-        raise DrafterError(f"{path}: drafts cannot be written: {e.strerror}") from e
+    """Write drafts, replacing the file at once when all of it is written. Raises `OutputError` if it cannot be."""
+    write_whole(Path(path), _lines(drafts))
+
+
+def _lines(drafts: Iterable[SavedDraft]) -> Iterator[str]:
+    """One draft a line, taken one at a time."""
+    yield dumps({"format": FORMAT, "version": VERSION})[:-1] + ',"drafts":[\n'
+    for number, saved in enumerate(drafts):
+        page = {"source": saved.source, "page": saved.page, "width": saved.width, "height": saved.height}
+        yield (",\n" if number else "") + dumps(page | draft_to_json(saved.draft))
+    yield "\n]}\n"
 
 
 def load_drafts(path: str | os.PathLike[str]) -> dict[tuple[str, int], SavedDraft]:
@@ -85,29 +89,6 @@ def _load(path: Path) -> dict[tuple[str, int], SavedDraft]:
             raise item.wrong(f"is a second draft of {saved.source}, page {saved.page}")
         drafts[key] = saved
     return drafts
-
-
-def _to_json(saved: SavedDraft) -> dict[str, Any]:
-    return {
-        "source": saved.source,
-        "page": saved.page,
-        "width": saved.width,
-        "height": saved.height,
-        "drafter": saved.draft.drafter,
-        "seconds": saved.draft.seconds,
-        "notes": list(saved.draft.notes),
-        "regions": [
-            {
-                "box": [round(v, 2) for v in (r.box.x0, r.box.y0, r.box.x1, r.box.y1)],
-                "label": r.label.value,
-                "text": r.text,
-                "format": r.format,
-                "level": r.level,
-                "score": r.score,
-            }
-            for r in saved.draft.regions
-        ],
-    }
 
 
 def _from_json(item: _Field) -> SavedDraft:

@@ -23,5 +23,9 @@ class DrafterError(HsdkitError):
     """A drafter that could not draft a page; the page is then decoded without a draft."""
 
 
+class OutputError(HsdkitError):
+    """The output folder or a file in it cannot be written."""
+
+
 class TargetError(HsdkitError):
     """A checkpoint that cannot be loaded, or an input it cannot take."""

@@ -10,11 +10,11 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import pluggy
-from rapidfuzz import process
 
 from hsdkit import hookspecs
 from hsdkit.components import Component, Kind
 from hsdkit.errors import PluginError
+from hsdkit.suggestions import did_you_mean, nearest
 
 GROUP = "hsdkit"
 #: Comma-separated entry-point names; when set, only these plugins are loaded.
@@ -84,24 +84,22 @@ class Plugins:
         if found := self._components.get((kind, name)):
             return found[0]
         known = [c.name for c, _ in self.components(kind)]
-        near = [m[0] for m in process.extract(name, known, limit=3, score_cutoff=50)]
-        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        hint = did_you_mean([repr(near) for near in nearest(name, known)])
         broken = "".join(
             f"; plugin {s.name!r} of {s.package} is broken: {s.error}"
             for s in self.states
             if s.error and s.name.replace("_", "-").endswith(name.replace("_", "-"))
         )
         limited = f"; {RESTRICT} limits what is loaded" if RESTRICT in os.environ else ""
-        raise PluginError(f"no {kind} named {name!r}: {hint}known: {', '.join(known) or 'none'}{broken}{limited}")
+        raise PluginError(f"no {kind} named {name!r}:{hint} known: {', '.join(known) or 'none'}{broken}{limited}")
 
     def build(self, kind: Kind, name: str, config: Any = None, **context: Any) -> Any:
         """Build a component from its typed config (defaults when None). Raises `PluginError` if something it needs is
         not installed, naming what and how to install it."""
         component = self.component(kind, name)
-        if missing := component.missing:
-            installs = " ".join(dict.fromkeys(f'"{r.install}"' for r in missing))
-            modules = ", ".join(r.module for r in missing)
-            raise PluginError(f"{kind} {name!r} needs {modules}, not installed: pip install {installs}")
+        if component.missing:
+            modules = ", ".join(r.module for r in component.missing)
+            raise PluginError(f"{kind} {name!r} needs {modules}, not installed: {component.install}")
         return component.factory(component.config() if config is None else config, **context)
 
 

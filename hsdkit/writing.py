@@ -7,21 +7,17 @@ and NAME.json, which appear whole or not at all. What a killed run leaves is the
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from hsdkit.draft_files import SavedDraft, save_drafts
-from hsdkit.errors import HsdkitError
+from hsdkit.errors import OutputError
+from hsdkit.files import make_folder, write_whole
 from hsdkit.results import PageResult
 from hsdkit.results_json import document_lines, dumps, page_from_json, page_to_json
 from hsdkit.totals import Totals
-
-
-class OutputError(HsdkitError):
-    """The output folder or a file in it cannot be written."""
 
 
 class DocumentWriter:
@@ -61,10 +57,10 @@ class DocumentWriter:
         to the NAME.json beside it.
         """
         self._stream.close()
-        written = [_write(self.folder / f"{self.name}.json", self._document())]
+        written = [write_whole(self.folder / f"{self.name}.json", self._document())]
         text = self.folder / f"{self.name}.md"
         if self.totals.pages:
-            written.insert(0, _write(text, _markdown(self._lines())))
+            written.insert(0, write_whole(text, _markdown(self._lines())))
         else:
             text.unlink(missing_ok=True)
         if self._save_drafts:
@@ -97,15 +93,6 @@ class DocumentWriter:
             self._stream.close()
         else:
             self.finish()
-
-
-def make_folder(folder: Path) -> None:
-    """Make the output folder if it is not there. Raises `OutputError`."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        cause = "there is a file of that name" if isinstance(e, FileExistsError) else e.strerror
-        raise OutputError(f"output={folder}: no such folder can be made: {cause}") from e
 
 
 def result_names(paths: Sequence[Path]) -> list[str]:
@@ -143,15 +130,3 @@ def _open(path: Path) -> Any:
         return path.open("w", encoding="utf-8", newline="\n")
     except OSError as e:
         raise OutputError(f"{path}: cannot be written: {e.strerror}; choose another folder with output=FOLDER") from e
-
-
-def _write(path: Path, pieces: Iterable[str]) -> Path:
-    """Write a file that is either whole or not there: into a neighbour first, then renamed."""
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.writelines(pieces)
-        os.replace(draft, path)
-    except OSError as e:
-        raise OutputError(f"{path}: cannot be written: {e.strerror}") from e
-    return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from PIL import Image
 
 from hsdkit.documents import Page
 from hsdkit.draft_files import SavedDraft, load_drafts, save_drafts
-from hsdkit.errors import ConfigError, DrafterError
+from hsdkit.errors import ConfigError, DrafterError, OutputError
 from hsdkit.regions import Box, Draft, Label, Region
 
 REGIONS = (
@@ -44,6 +45,12 @@ def test_any_draft_survives(tmp_path_factory: pytest.TempPathFactory, drawn, nam
     path = tmp_path_factory.mktemp("drafts") / "d.json"
     save_drafts(path, [saved])
     assert load_drafts(path) == {(name, 1): saved}
+
+
+def test_text_that_is_no_unicode_does_not_cost_the_file(tmp_path: Path):
+    broken = replace(SAVED, draft=Draft((replace(REGIONS[0], text="lone \ud800 surrogate"),)))
+    save_drafts(tmp_path / "d.json", [broken])
+    assert load_drafts(tmp_path / "d.json")["a.pdf", 3] == broken
 
 
 def test_replay_gives_the_draft_of_that_page_scaled_to_its_size(tmp_path: Path):
@@ -119,5 +126,5 @@ def test_files_that_are_not_there_or_not_json(tmp_path: Path):
         load_drafts(tmp_path / "d.json")
     with pytest.raises(DrafterError, match=r"no \*\.drafts\.json in this folder"):
         load_drafts(tmp_path)
-    with pytest.raises(DrafterError, match="cannot be written"):
+    with pytest.raises(OutputError, match="cannot be written"):
         save_drafts(tmp_path / "no" / "d.json", [SAVED])

@@ -68,11 +68,8 @@ class Auto:
     def _why_no_ocr(self) -> str:
         if self.config.ocr == "none":
             return "drafter.ocr is none"
-        missing = plugins().component("drafter", self.config.ocr).missing
-        if missing:
-            installs = " ".join(dict.fromkeys(f'"{r.install}"' for r in missing))
-            return f"drafter {self.config.ocr} is not installed (pip install {installs})"
-        return ""
+        install = plugins().component("drafter", self.config.ocr).install
+        return f"drafter {self.config.ocr} is not installed ({install})" if install else ""
 
 
 @hookimpl

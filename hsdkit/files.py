@@ -1,0 +1,30 @@
+"""Output files that are either whole or not there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from hsdkit.errors import OutputError
+
+
+def make_folder(folder: Path) -> None:
+    """Make the output folder if it is not there. Raises `OutputError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        cause = "there is a file of that name" if isinstance(e, FileExistsError) else e.strerror
+        raise OutputError(f"output={folder}: no such folder can be made: {cause}") from e
+
+
+def write_whole(path: Path, pieces: Iterable[str]) -> Path:
+    """Write the pieces into a neighbour first, which then takes the file's place. Raises `OutputError`."""
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.writelines(pieces)
+        os.replace(draft, path)
+    except OSError as e:
+        raise OutputError(f"{path}: cannot be written: {e.strerror}; choose another folder with output=FOLDER") from e
+    return path
