@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from training.forward import make_plan, see
+from training.learner import Learner
 from training.pages import PageSpec
 from training.samples import make_batch
 from training.tokenizer import load_tokenizer
@@ -17,12 +18,10 @@ def align(run: Path, batches: int = 60) -> None:
 
     Gradient descent on the same target failed: the two spaces differ in scale.
     """
-    from training.train import Learner
-
     tokenizer = load_tokenizer(run / "tokenizer.json")
     learner = Learner(tokenizer)
-    oracle = torch.load(run / "oracle.pt", weights_only=True)["learner"]
-    vision = torch.load(run / "vision.pt", weights_only=True)["learner"]
+    oracle = torch.load(run / "oracle.pt", weights_only=True, map_location="cpu")["learner"]
+    vision = torch.load(run / "vision.pt", weights_only=True, map_location="cpu")["learner"]
     learner.load_state_dict({**oracle, **{k: v for k, v in vision.items() if ".visual." in k}})
     merger = learner.model.model.visual.merger
     features: list[torch.Tensor] = []

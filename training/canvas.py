@@ -4,6 +4,7 @@ Coordinates are page pixels, origin top left; a text's y is its baseline.
 """
 
 import io
+import os
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -11,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-FONT_ROOT = Path("/usr/share/fonts/truetype")
+FONT_ROOT = Path(os.environ.get("TRAINING_FONTS", "/usr/share/fonts/truetype"))  # for machines without the packages
 
 
 def _family(pattern: str, regular: str, bold: str, italic: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Writes a checkpoint as a folder that transformers' stock Auto classes load.
 
-    python -m training.export CHECKPOINT OUTPUT
+python -m training.export CHECKPOINT OUTPUT
 """
 
 import argparse
@@ -11,7 +11,7 @@ import torch
 from transformers import PaddleOCRVLProcessor
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from training.model import make_model
+from training.learner import Learner
 from training.tokenizer import CHAT_TEMPLATE, load_tokenizer, wrap_tokenizer
 
 MAX_PIXELS = 640 * 896
@@ -25,9 +25,11 @@ def export(checkpoint: Path, output: Path) -> None:
     so the folder names PaddleOCR-VL's processor class, which does the same for images and has no video part.
     """
     tokenizer = load_tokenizer(checkpoint.parent / "tokenizer.json")
-    model = make_model(tokenizer)
-    state = torch.load(checkpoint, weights_only=True, map_location="cpu")["learner"]
-    model.load_state_dict({k.removeprefix("model."): v for k, v in state.items() if k.startswith("model.")})
+    learner = Learner(tokenizer)
+    learner.load_state_dict(torch.load(checkpoint, weights_only=True, map_location="cpu")["learner"])
+    model = learner.model
+    with torch.no_grad():
+        model.get_input_embeddings().weight.copy_(learner.table())
     ids = model.config.text_config
     model.generation_config.update(
         bos_token_id=ids.bos_token_id,
@@ -39,6 +41,7 @@ def export(checkpoint: Path, output: Path) -> None:
     fresh = output.with_name(output.name + ".new")
     shutil.rmtree(fresh, ignore_errors=True)
     model.half().save_pretrained(fresh)
+    (fresh / "model.safetensors").chmod(0o644)  # safetensors writes it for its owner alone
     images = Qwen2VLImageProcessorPil(
         patch_size=8,
         temporal_patch_size=1,
@@ -49,7 +52,7 @@ def export(checkpoint: Path, output: Path) -> None:
     )
     wrapped = wrap_tokenizer(tokenizer)
     PaddleOCRVLProcessor(images, wrapped, chat_template=CHAT_TEMPLATE).save_pretrained(fresh)
-    images.save_pretrained(fresh)  # preprocessor_config.json, for AutoImageProcessor of older releases
+    images.save_pretrained(fresh)  # preprocessor_config.json, for AutoImageProcessor
     wrapped.save_pretrained(fresh)
     old = output.with_name(output.name + ".old")
     shutil.rmtree(old, ignore_errors=True)

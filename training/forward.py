@@ -20,7 +20,7 @@ from training.model import DenseHead
 from training.symbols import CELL, SLOTS
 
 READ_LAYER = 2  # its head 0 learns to find the cell the last token was read from
-NEXT_LAYER = 4  # its heads 0 and 1 learn to find the first and the last cell of the next token
+NEXT_LAYERS = (4, 5)  # their heads 0 and 1 learn to find the first and the last cell of the next token
 
 
 @dataclass(frozen=True)
@@ -132,15 +132,20 @@ def read(
     last: torch.Tensor,
     lengths: torch.Tensor,
     plan: Plan,
+    table: torch.Tensor | None = None,
 ) -> Reading:
-    """Runs the language model over visual tokens (B, C, D) and the text `ids` (B, T); see `Batch` for the others."""
+    """Runs the language model over visual tokens (B, C, D) and the text `ids` (B, T); see `Batch` for the others.
+
+    `table` (V, D) takes the place of the model's own embeddings.
+    """
     text, config = model.model.language_model, model.config
     batch, count, _ = cells.shape
     tokens = ids.shape[1]
     lead = torch.tensor([[config.vision_start_token_id]]).expand(batch, 1)
     tail = torch.tensor([[config.vision_end_token_id, config.text_config.bos_token_id]]).expand(batch, 2)
-    embed = text.embed_tokens
-    x = torch.cat([embed(lead), cells.float(), embed(torch.cat([tail, ids[:, :-1]], 1))], 1).to(cells.dtype)
+    table = text.embed_tokens.weight if table is None else table
+    before, after = F.embedding(lead, table), F.embedding(torch.cat([tail, ids[:, :-1]], 1), table)
+    x = torch.cat([before, cells.float(), after], 1).to(cells.dtype)
     follow = torch.arange(tokens) + plan.next_position
     cos, sin = text.rotary_emb(x, torch.cat([plan.positions, follow.expand(3, -1)], 1)[:, None])
     cos, sin = cos[:, None].to(x.dtype), sin[:, None].to(x.dtype)
@@ -158,11 +163,9 @@ def read(
         if i == READ_LAYER:
             # the query at position j has token j - 1 as its input
             pointer = pointer + _pointer(q[:, 0, start + 1 :], k[:, 0], last[:, :-1], valid[:, 1:], attention.scaling)
-        if i == NEXT_LAYER:
+        if i in NEXT_LAYERS:
             for head, target in ((0, first), (1, last)):
-                pointer = pointer + _pointer(q[:, head, start:], k[:, 0], target, valid, attention.scaling)
-        group = attention.num_key_value_groups
-        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+                pointer = pointer + _pointer(q[:, head, start:], k[:, head], target, valid, attention.scaling)
         out = attend(q, k, v, causal=True)
         x = x + attention.o_proj(out.transpose(1, 2).flatten(2))
         x = x + _mlp(layer.mlp, _norm(layer.post_attention_layernorm, x))
@@ -196,11 +199,11 @@ def dense_loss(head: DenseHead, cells: torch.Tensor, dense: torch.Tensor) -> tup
 
 
 def token_loss(
-    model: Qwen2_5_VLForConditionalGeneration, hidden: torch.Tensor, ids: torch.Tensor, lengths: torch.Tensor
+    hidden: torch.Tensor, table: torch.Tensor, ids: torch.Tensor, lengths: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cross-entropy of the next token on valid positions, and the share guessed right."""
+    """Cross-entropy of the next token on valid positions, and the share guessed right; `table` (V, D) is tied."""
     valid = torch.arange(ids.shape[1]) < lengths[:, None]
-    logits = model.lm_head(hidden[valid]).float()
+    logits = F.linear(hidden[valid], table).float()
     target = ids[valid]
     with torch.no_grad():
         right = (logits.argmax(-1) == target).float().mean()

@@ -1,5 +1,6 @@
 """Text to draw: dictionary words, numbers, dates and random strings, so that the model has to read and cannot guess."""
 
+import os
 import random
 import string
 from functools import cache
@@ -9,7 +10,7 @@ from zlib import crc32
 
 from training.symbols import OTHER
 
-DICTIONARY = Path("/usr/share/dict/words")
+DICTIONARY = Path(os.environ.get("TRAINING_WORDS", "/usr/share/dict/words"))
 COMMON = """
 the of and to in a is that for it as was with be by on not he his but at are this have from or had an they which one
 you were all her she there would their we him been has when who will no more if out so up said what its about than
