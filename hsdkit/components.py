@@ -31,9 +31,9 @@ class Component:
     """One drafter, target, verifier or engine.
 
     `config` is a dataclass type whose fields (all with defaults) are the component's options: their names, types and
-    defaults become `drafter.NAME=VALUE` on the command line. `factory` builds the component from an instance of it:
-    `factory(config)`, for an engine `factory(config, target)`. It may import heavy modules; the module that holds the
-    description may not.
+    defaults become `drafter.NAME=VALUE` on the command line; it raises `ValueError("NAME=VALUE: why")` for a value that
+    makes no sense. `factory` builds the component from an instance of it: `factory(config)`, for an engine
+    `factory(config, target)`. It may import heavy modules; the module that holds the description may not.
     """
 
     kind: Kind

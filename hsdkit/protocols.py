@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hsdkit.regions import Box, Draft, Label, Region
 from hsdkit.results import FinishReason, SequenceResult, StageResult, StageTimes
@@ -21,7 +21,7 @@ class DecodeSettings:
 
     tau: acceptance threshold on probabilities (paper, eq. of the greedy walk); 1 accepts only the argmax.
     matching: `aligned` (ours) or `paper` (exact window).
-    n: reference window of `paper` matching, longest n-gram of the back-off of `aligned`.
+    n: reference window of `paper` matching; in `aligned`, longest n-gram looked up in the text already produced.
     max_packed: most tokens a step may verify, the root included; "auto" spends as many as measured cost justifies.
     max_new_tokens: limit for one sequence.
     self_lookup: also draft from the text already produced (prompt look-up).
@@ -35,6 +35,22 @@ class DecodeSettings:
     max_new_tokens: int = 4096
     self_lookup: bool = True
     stop_loops: bool = True
+
+    @property
+    def problem(self) -> str:
+        """What of it cannot work, as one line that names option and value; "" when all can."""
+        if not 0 < self.tau <= 1:
+            return f"tau={self.tau}: must be above 0 and at most 1 (1 is exact)"
+        if self.matching not in ("aligned", "paper"):
+            return f"matching={self.matching}: must be aligned or paper"
+        if self.n < 1:
+            return f"n={self.n}: must be at least 1"
+        number = isinstance(self.max_packed, int) and not isinstance(self.max_packed, bool)
+        if self.max_packed != "auto" and not (number and int(self.max_packed) >= 1):
+            return f"max_packed={self.max_packed}: must be auto, or a number of tokens from 1 on"
+        if self.max_new_tokens < 1:
+            return f"max_new_tokens={self.max_new_tokens}: must be at least 1"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +77,6 @@ class Decoded:
 OnText = Callable[[int, str], None]
 
 
-@runtime_checkable
 class Drafter(Protocol):
     """Turns a page into a draft. Raises `DrafterError` when it cannot; the page is then decoded without one.
 
@@ -78,8 +93,7 @@ class Target(Protocol):
     """Adapter around one family of vision-language models: prompts, inputs, draft rendering, output clean-up.
 
     `model` is the loaded `transformers` model (lazy; the engine moves it to its device and type), `tokenizer` its
-    tokenizer. `dpi` is the resolution PDF pages
-    should be rendered at for this model unless the user says otherwise.
+    tokenizer. `dpi` is the resolution PDF pages should be rendered at for this model unless the user says otherwise.
     """
 
     name: str

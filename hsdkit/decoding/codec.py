@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
+from hsdkit.decoding.protocol import Codec
 from hsdkit.errors import TargetError
 
 
@@ -67,20 +68,12 @@ class TokenizerCodec:
         """The text of the tokens; bytes that are no UTF-8 become U+FFFD."""
         return b"".join(map(self.token_bytes, tokens)).decode("utf-8", "replace")
 
-    def pieces(self, tokens: Sequence[int]) -> list[str]:
-        """The text each token adds, one string a token; joined they are `text(tokens)`. A character that several tokens
-        share belongs to the last of them."""
-        stream = TextStream(self)
-        pieces = [stream.push((token,)) for token in tokens]
-        if pieces:
-            pieces[-1] += stream.flush()
-        return pieces
-
 
 class TextStream:
-    """Text of tokens as they arrive, whole characters only. `flush` gives what an unfinished character left behind."""
+    """Text of tokens as they arrive, whole characters only: one that several tokens share comes with the last of them.
+    `flush` gives what an unfinished character left behind."""
 
-    def __init__(self, codec: TokenizerCodec) -> None:
+    def __init__(self, codec: Codec) -> None:
         self._token_bytes = codec.token_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 

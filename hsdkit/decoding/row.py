@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Sequence
 
+from hsdkit.decoding.codec import TextStream
 from hsdkit.decoding.guard import LoopGuard
 from hsdkit.decoding.protocol import Matcher, TargetModel
 from hsdkit.decoding.tree import PrefixTree
 from hsdkit.protocols import DecodeSettings
 from hsdkit.results import FinishReason, SequenceResult, Step
-
-_utf8 = codecs.getincrementaldecoder("utf-8")
 
 
 class Row:
@@ -32,10 +30,9 @@ class Row:
         self._first_position = first_position
         self._limit = settings.max_new_tokens
         self._matcher = matcher
-        self._codec = model.codec
         self._eos = model.eos_ids
         self._pieces: list[str] = []
-        self._utf8 = _utf8("replace")
+        self._text = TextStream(model.codec)
         self._guard = LoopGuard() if settings.stop_loops else None
 
     @property
@@ -53,11 +50,11 @@ class Row:
     def emit(self, tokens: Sequence[int], accepted: int = 0, source: str = "") -> str:
         """Append tokens, of which the first `accepted` came from a draft of `source`; returns their text."""
         self.tokens += tokens
-        pieces = [self._utf8.decode(self._codec.token_bytes(token)) for token in tokens]
+        pieces = [self._text.push((token,)) for token in tokens]
         self._pieces += pieces
         if self._guard and (loop := self._guard.check(self.tokens)):
             del self.tokens[loop.keep :], self._pieces[loop.keep :]
-            self._utf8.reset()
+            self._text.flush()
             self.finish_reason = "loop"
             return ""
         if tokens[-1] in self._eos:
@@ -70,7 +67,7 @@ class Row:
 
     def result(self) -> SequenceResult:
         assert self.finish_reason is not None
-        self._pieces[-1] += self._utf8.decode(b"", final=True)
+        self._pieces[-1] += self._text.flush()
         return SequenceResult(
             tokens=tuple(self.tokens),
             text="".join(self._pieces),

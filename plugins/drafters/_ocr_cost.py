@@ -41,8 +41,8 @@ class OcrCost:
         finding = max(detect, layout) if self.threads > 1 else detect + layout
         return self._load + finding + self._read * columns
 
-    def learn(self, page: Page, detect: float, layout: float, read: float, columns: int, loading: float) -> None:
-        """What a page took, in wall seconds; `columns` were read, and `loading` went into the models."""
+    def learn(self, page: Page, detect: float, layout: float, read: float, columns: int) -> None:
+        """What a page took, in wall seconds, loading the models not counted; `columns` were read."""
         self._load = 0.0
         self._detect = _mixed(self._detect, detect / self._megapixels(page))
         if self.layout:

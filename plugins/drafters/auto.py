@@ -11,13 +11,12 @@ from hsdkit_plugins.drafters.pdftext import PdfText, PdfTextConfig
 from hsdkit import hookimpl
 from hsdkit.components import Component
 from hsdkit.documents import Page
-from hsdkit.errors import ConfigError
 from hsdkit.plugins import plugins
 from hsdkit.protocols import Drafter
 from hsdkit.regions import Draft
 
 
-@dataclass
+@dataclass(frozen=True)
 class AutoConfig:
     """least_score: text layers trusted less than this (0..1) are read by OCR instead. ocr: the drafter for those pages,
     with its own default options; "none" leaves them without a draft."""
@@ -27,7 +26,7 @@ class AutoConfig:
 
     def __post_init__(self) -> None:
         if self.ocr in ("auto", "pdftext"):
-            raise ConfigError(f"drafter.ocr={self.ocr}: must be a drafter that reads images, such as rapidocr, or none")
+            raise ValueError(f"ocr={self.ocr}: must be a drafter that reads images, such as rapidocr, or none")
 
 
 class Auto:

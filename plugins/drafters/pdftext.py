@@ -20,7 +20,7 @@ from hsdkit.regions import Draft, Region
 from hsdkit.textlayer import TextLayer
 
 
-@dataclass
+@dataclass(frozen=True)
 class PdfTextConfig:
     """least_score: text layers trusted less than this (0..1) are refused; a layer that OCR left in a scan has 0.7."""
 

@@ -30,7 +30,7 @@ from hsdkit_plugins.drafters._ocr_regions import (
 from hsdkit import hookimpl
 from hsdkit.components import Component, Requirement
 from hsdkit.documents import Page
-from hsdkit.errors import ConfigError, DrafterError
+from hsdkit.errors import DrafterError
 from hsdkit.regions import Box, Draft, Label, Region
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _LABELS = {
 }
 
 
-@dataclass
+@dataclass(frozen=True)
 class RapidOcrConfig:
     """detect_side: the page is scaled down to this longest side to find lines; larger finds smaller print, slower.
     narrow: lines are narrowed to this part of their width before they are read; below 0.7 letters are lost.
@@ -73,22 +73,11 @@ class RapidOcrConfig:
 
     def __post_init__(self) -> None:
         if self.detect_side < 32:
-            raise ConfigError(f"drafter.detect_side={self.detect_side}: must be at least 32")
+            raise ValueError(f"detect_side={self.detect_side}: must be at least 32")
         if not 0.3 <= self.narrow <= 1:
-            raise ConfigError(f"drafter.narrow={self.narrow}: must be between 0.3 and 1")
+            raise ValueError(f"narrow={self.narrow}: must be between 0.3 and 1")
         if self.threads < 0:
-            raise ConfigError(f"drafter.threads={self.threads}: must be 0 (all cores) or more")
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Where the seconds of the last page went."""
-
-    detect: float
-    layout: float
-    read: float
-    lines: int
-    columns: int
+            raise ValueError(f"threads={self.threads}: must be 0 (all cores) or more")
 
 
 class RapidOcr:
@@ -98,7 +87,6 @@ class RapidOcr:
 
     def __init__(self, config: RapidOcrConfig) -> None:
         self.config = config
-        self.timing: Timing | None = None
         self._threads = config.threads or os.cpu_count() or 1
         self._cost = OcrCost(self._threads, config.layout, config.detect_side, config.narrow)
 
@@ -106,8 +94,6 @@ class RapidOcr:
         start = time.perf_counter()
         try:
             regions, notes = self._draft(page)
-        except (DrafterError, ConfigError):
-            raise
         except Exception as e:  # OCR libraries raise what they like
             raise DrafterError(f"{page.source}, page {page.number}: OCR failed: {type(e).__name__}: {e}") from e
         return Draft(tuple(regions), self.name, time.perf_counter() - start, notes)
@@ -126,9 +112,7 @@ class RapidOcr:
     def _draft(self, page: Page, may_turn: bool = True) -> tuple[list[Region], tuple[str, ...]]:
         import numpy as np
 
-        start = time.perf_counter()
         models = self._models
-        loading = time.perf_counter() - start
         image = np.ascontiguousarray(np.asarray(page.image)[:, :, ::-1])  # BGR
         with ThreadPoolExecutor(self._threads) as pool:
             use_layout = self.config.layout and page.width * page.height >= SMALL_PAGE
@@ -142,8 +126,7 @@ class RapidOcr:
             read = dict(zip(order, pool.map(models.read, [crops[i] for i in order]), strict=True))
             reading = time.perf_counter() - before
         columns = sum(crop.shape[1] for crop in crops)
-        self.timing = Timing(detecting, laying, reading, len(crops), columns)
-        self._cost.learn(page, detecting, laying, reading, columns, loading)
+        self._cost.learn(page, detecting, laying, reading, columns)
         least = self.config.least_confidence
         if may_turn and (turn := _page_turn(quads, crops, read, models)):
             return self._draft_turned(page, turn)
@@ -162,10 +145,8 @@ class _Models:
     """The ONNX sessions. Finding lines takes all threads; reading takes one a line, many lines at a time."""
 
     def __init__(self, config: RapidOcrConfig, threads: int) -> None:
-        try:
-            from rapidocr import RapidOCR
-        except ImportError as e:
-            raise DrafterError(f"drafter rapidocr needs rapidocr, not installed ({e}): {_INSTALL}") from e
+        from rapidocr import RapidOCR
+
         common = {
             "Global.log_level": "error",
             "Global.use_preprocess_img": False,
@@ -202,18 +183,13 @@ class _Models:
         return without_overlaps(areas)
 
 
-_INSTALL = 'pip install "hsdkit[rapidocr]"'
-
-
 def _engine(threads: int) -> dict[str, Any]:
     return {"intra_op_num_threads": threads, "inter_op_num_threads": 1, "enable_cpu_mem_arena": True}
 
 
 def _layout_model(engine: dict[str, Any]) -> Any:
-    try:
-        from rapid_layout import RapidLayout
-    except ImportError as e:
-        raise DrafterError(f"drafter rapidocr needs rapid_layout, not installed ({e}): {_INSTALL}") from e
+    from rapid_layout import RapidLayout
+
     logging.disable(logging.INFO)  # it announces its model's path
     try:
         return RapidLayout(model_type="pp_layout_cdla", engine_cfg=engine)

@@ -14,7 +14,7 @@ from hsdkit.errors import ConfigError, DrafterError
 from hsdkit.regions import Box, Draft
 
 
-@dataclass
+@dataclass(frozen=True)
 class ReplayConfig:
     """path: a NAME.drafts.json, or a folder of them."""
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hsdkit import hookimpl
 from hsdkit.components import Component
-from hsdkit.errors import ConfigError
 from hsdkit.protocols import Decoded, DecodeRequest, DecodeSettings, OnText, Target
 
 if TYPE_CHECKING:
@@ -30,15 +29,18 @@ class TransformersConfig:
     max_rows: int = 32
     threads: int | str = "auto"
 
+    def __post_init__(self) -> None:
+        if self.max_rows < 1:
+            raise ValueError(f"max_rows={self.max_rows}: must be at least 1")
+        number = isinstance(self.threads, int) and not isinstance(self.threads, bool)
+        if self.threads != "auto" and not (number and int(self.threads) >= 1):
+            raise ValueError(f"threads={self.threads}: must be auto, or a number from 1 on")
+
 
 class TransformersEngine:
     """Decodes requests on `target.model`, which is moved to the device and type at first use."""
 
     def __init__(self, config: TransformersConfig, target: Target) -> None:
-        if config.max_rows < 1:
-            raise ConfigError(f"engine.max_rows={config.max_rows}: must be at least 1")
-        if config.threads != "auto" and not (isinstance(config.threads, int) and config.threads >= 1):
-            raise ConfigError(f'engine.threads={config.threads}: must be "auto" or at least 1')
         self._config = config
         self.target = target
         self._model: HFModel | None = None
@@ -53,7 +55,6 @@ class TransformersEngine:
         """Results in request order. Raises `ConfigError` for settings out of range."""
         from hsdkit.decoding.matching import build
 
-        _check(settings)
         groups = []
         for start in range(0, len(requests), self._config.max_rows):
             group = requests[start : start + self._config.max_rows]
@@ -120,15 +121,6 @@ class TransformersEngine:
         if rows not in self._curves:
             self._curves[rows] = CostCurve.measure(pass_timer(self.model, rows), rows)
         return self._curves[rows]
-
-
-def _check(settings: DecodeSettings) -> None:
-    if not 0 < settings.tau <= 1:
-        raise ConfigError(f"tau={settings.tau}: must be above 0 and at most 1 (1 is exact)")
-    if settings.max_new_tokens < 1:
-        raise ConfigError(f"max_new_tokens={settings.max_new_tokens}: must be at least 1")
-    if settings.max_packed != "auto" and not (isinstance(settings.max_packed, int) and settings.max_packed >= 1):
-        raise ConfigError(f'max_packed={settings.max_packed}: must be "auto" or at least 1')
 
 
 def _shifted(on_text: OnText | None, start: int) -> OnText | None:

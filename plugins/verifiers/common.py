@@ -26,8 +26,8 @@ class PlainConfig:
     stop_loops: bool = True
 
     def __post_init__(self) -> None:
-        if self.max_new_tokens < 1:
-            raise ValueError(f"max_new_tokens={self.max_new_tokens}: must be at least 1")
+        if problem := self.settings.problem:
+            raise ValueError(problem)
 
     @property
     def settings(self) -> DecodeSettings:
@@ -44,7 +44,7 @@ class SpeculativeConfig(PlainConfig):
     tau: accept a draft token whose probability is at least `tau` times that of the model's own choice (paper, section
         3.2); 1 is exact: the output is that of plain decoding. The paper's setting is 0.75.
     matching: how drafts are looked up: `aligned` follows the draft being read, `paper` looks for the last n tokens.
-    n: tokens of the reference window of `paper`; longest n-gram of the back-off of `aligned`.
+    n: tokens of the reference window of `paper`; in `aligned`, longest n-gram looked up in what the model has written.
     max_packed: most tokens verified in a step (paper: 128); `auto` spends as many as their measured cost justifies.
     self_lookup: also draft from what the model has written already.
     """
@@ -54,18 +54,6 @@ class SpeculativeConfig(PlainConfig):
     n: int = 3
     max_packed: int | str = "auto"
     self_lookup: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.tau <= 1:
-            raise ValueError(f"tau={self.tau}: must be above 0 and at most 1 (1 is exact)")
-        if self.matching not in ("aligned", "paper"):
-            raise ValueError(f"matching={self.matching}: must be aligned or paper")
-        if self.n < 1:
-            raise ValueError(f"n={self.n}: must be at least 1")
-        number = isinstance(self.max_packed, int) and not isinstance(self.max_packed, bool)
-        if self.max_packed != "auto" and not (number and int(self.max_packed) >= 1):
-            raise ValueError(f"max_packed={self.max_packed}: must be auto, or a number of tokens from 1 on")
 
     @property
     def settings(self) -> DecodeSettings:
