@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -96,6 +97,12 @@ class StageResult:
         return sum(step.accepted for s in self.sequences for step in s.steps)
 
 
+def final_stage(stages: Sequence[StageResult]) -> StageResult | None:
+    """The stage whose text is the page: the page stage, or where there is none the last (Stage 1's tokens are a means,
+    not the product)."""
+    return next((s for s in stages if s.name == "page"), stages[-1] if stages else None)
+
+
 @dataclass(frozen=True, slots=True)
 class PageResult:
     """One page. `number` counts from 1 in the source file. `error` is set when the page failed; `text` is the raw model
@@ -121,9 +128,9 @@ class PageResult:
 
     @property
     def page_tokens(self) -> int:
-        """Tokens of the page output itself (Stage 1's tokens are a means, not the product)."""
-        final = [s for s in self.stages if s.name == "page"] or list(self.stages)
-        return final[-1].tokens if final else 0
+        """Tokens of the page output itself, without those of the stage before."""
+        final = final_stage(self.stages)
+        return final.tokens if final else 0
 
     @property
     def aal(self) -> float:

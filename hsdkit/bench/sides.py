@@ -10,7 +10,7 @@ from hsdkit.bench.sample import Output
 from hsdkit.documents import Page
 from hsdkit.protocols import DecodeRequest, DecodeSettings, Engine, Target, Verifier
 from hsdkit.regions import Draft
-from hsdkit.results import SequenceResult, StageResult, StageTimes, Step
+from hsdkit.results import SequenceResult, StageResult, StageTimes, Step, final_stage
 
 #: The name under which plain `transformers.generate` is a side.
 GENERATE = "generate"
@@ -45,8 +45,8 @@ class VerifierSide:
         start = time.perf_counter()
         verdict = self.verifier.verify(page, draft, self.target, self.engine)
         seconds = time.perf_counter() - start
-        final = [s for s in verdict.stages if s.name == "page"] or list(verdict.stages)
-        tokens = tuple(t for s in final[-1].sequences for t in s.tokens) if final else ()
+        final = final_stage(verdict.stages)
+        tokens = tuple(t for s in final.sequences for t in s.tokens) if final else ()
         return Output(tokens, verdict.finish_reason, verdict.stages, seconds)
 
 

@@ -13,10 +13,11 @@ from hsdkit.cli.summary import print_summary
 from hsdkit.config import RunConfig
 from hsdkit.documents import Document, Page, find_inputs
 from hsdkit.errors import DocumentError, HsdkitError
+from hsdkit.files import make_folder
 from hsdkit.pipeline import Pipeline
 from hsdkit.results import PageResult
 from hsdkit.totals import Totals
-from hsdkit.writing import DocumentWriter, make_folder, result_names
+from hsdkit.writing import DocumentWriter, result_names
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hsdkit.bench import BenchResult, Sample, Spread, Summary
-from hsdkit.writing import OutputError
+from hsdkit.files import make_folder, write_whole
 
 _MOST_SHOWN = 5
 
@@ -127,13 +127,8 @@ def write_json(
         "failures": [asdict(f) for f in result.failures],
         "notes": list(result.notes),
     }
-    path = folder / "bench.json"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
-    except OSError as e:
-        raise OutputError(f"{path}: cannot be written: {e.strerror}; choose another folder with output=FOLDER") from e
-    return path
+    make_folder(folder)
+    return write_whole(folder / "bench.json", (json.dumps(content, indent=1, ensure_ascii=False, default=str), "\n"))
 
 
 def _summary_json(s: Summary) -> dict[str, Any]:

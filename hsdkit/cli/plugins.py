@@ -51,5 +51,4 @@ def readiness(component: Component) -> str:
     if not component.missing:
         return "[green]ready[/]"
     modules = ", ".join(r.module for r in component.missing)
-    installs = " ".join(dict.fromkeys(f'"{r.install}"' for r in component.missing))
-    return f"[yellow]needs {escape(modules)}:[/] pip install {escape(installs)}"
+    return f"[yellow]needs {escape(modules)}:[/] {escape(component.install)}"

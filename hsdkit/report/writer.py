@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from hsdkit.regions import OMITTED, Label
 from hsdkit.report import figures, safe_html
 from hsdkit.report.tokens import Origin, runs, shares
-from hsdkit.results import PageResult, SequenceResult
+from hsdkit.results import PageResult, final_stage
 from hsdkit.totals import Totals
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class ReportWriter:
 
     def add(self, page: PageResult, image: Image | None) -> None:
         """Append one page; `image` is the page as the target saw it, None where it could not be rendered."""
-        final = _final(page)
+        last = final_stage(page.stages)
+        final = last.sequences if last else ()
         origins = shares(final)
         self._document.add(page, origins)
         self._file.write(
@@ -130,12 +131,6 @@ def duration(seconds: float) -> str:
     if seconds < 99.95:
         return f"{seconds:.3g} s"
     return f"{round(seconds) // 60} min {round(seconds) % 60} s"
-
-
-def _final(page: PageResult) -> tuple[SequenceResult, ...]:
-    """The sequences whose text is the page: those of the page stage, or of the last stage where there is none."""
-    stages = [s for s in page.stages if s.name == "page"] or list(page.stages)
-    return stages[-1].sequences if stages else ()
 
 
 def _labels(page: PageResult) -> dict[Label, list[int]]:

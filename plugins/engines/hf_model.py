@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from hsdkit_plugins.engines.grouped_attention import use_grouped_attention
+from hsdkit_plugins.engines.threads import torch_threads
 
 from hsdkit.decoding.budget import MAX_PACKED
 from hsdkit.decoding.cache import RaggedCache
@@ -31,6 +32,8 @@ class HFModel:
         self._inputs = target.inputs
         self.device = self.model.device
         self.dtype = self.model.dtype
+        #: CPU threads of `prefill`; None: as many as torch uses anyway.
+        self.prompt_threads: int | None = None
         text_config = self.model.config.get_text_config()
         _refuse_partial_attention(text_config, self.model)
 
@@ -60,7 +63,7 @@ class HFModel:
         kept, index = torch.unique(last, return_inverse=True)
         if self._takes_logits_to_keep:
             inputs["logits_to_keep"] = kept
-        with self._vision:
+        with self._vision, torch_threads(self.prompt_threads):
             logits = self._forward(cache, position_ids=positions, **inputs)
         rows = torch.arange(len(last), device=self.device)
         highest = positions.amax(0) if positions.ndim == 3 else positions

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -10,6 +11,9 @@ from hsdkit.decoding.budget import MAX_PACKED
 
 #: Models with more parameters than this always gain from all threads, and are slow to try with one.
 SMALL = 50_000_000
+
+#: What torch would use by itself; read before any engine changes it for the process.
+ALL_THREADS = torch.get_num_threads()
 
 
 def fastest_threads(run: Callable[[int], float], rounds: int = 3) -> int:
@@ -32,3 +36,15 @@ def fastest_threads(run: Callable[[int], float], rounds: int = 3) -> int:
     finally:
         torch.set_num_threads(default)
     return 1 if one <= all_ else default
+
+
+@contextmanager
+def torch_threads(number: int | None) -> Iterator[None]:
+    """So many threads inside; None leaves them as they are."""
+    before = torch.get_num_threads()
+    if number is not None:
+        torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -21,7 +21,7 @@ class TransformersConfig:
     """device: "auto" takes CUDA where there is one. dtype: "auto" is fp32 on a CPU, where decoding is then exactly
     greedy, and the checkpoint's own type elsewhere. attention: an attention implementation of `transformers`; "auto"
     keeps the model's default. max_rows: sequences decoded in one batch; more are decoded in turn. threads: CPU threads
-    of torch, in the whole process; "auto" measures whether one or all of them are faster."""
+    of torch, in the whole process; "auto" measures whether one or all of them decode faster, and reads images with all."""
 
     device: str = "auto"
     dtype: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
@@ -103,12 +103,14 @@ class TransformersEngine:
     def _set_threads(self, model: HFModel) -> None:
         import torch
         from hsdkit_plugins.engines.hf_model import pass_timer
-        from hsdkit_plugins.engines.threads import SMALL, fastest_threads
+        from hsdkit_plugins.engines.threads import ALL_THREADS, SMALL, fastest_threads
 
         threads = self._config.threads
         if isinstance(threads, int):
             torch.set_num_threads(threads)
         elif model.model.num_parameters() <= SMALL:
+            # An image and its prompt are large work, worth sharing where single steps are not.
+            model.prompt_threads = ALL_THREADS
             torch.set_num_threads(fastest_threads(pass_timer(model, 1)))
 
     def cost_curve(self, rows: int) -> CostCurve:

@@ -85,11 +85,16 @@ def page_verdict(
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """A region to read: its index in the draft, its crop's box (whole or part pixels, within the page), its draft."""
+    """A region to read: its index in the draft, its crop's box (whole or part pixels, within the page), its draft in
+    the target's syntax."""
 
     index: int
     box: Box
     draft: str
+
+    def tokens(self, target: Target) -> int:
+        """How many tokens the draft makes."""
+        return max(1, len(target.tokenizer(self.draft)["input_ids"]))
 
 
 def crops_of(page: Page, draft: Draft, target: Target, margin: float) -> list[Crop]:

@@ -72,7 +72,7 @@ class HSD:
             return "Stage 1 left out: the draft has only one region to read"
         if self._stage1 == "always":
             return None
-        regions = [(draft.regions[c.index], max(1, len(target.tokenizer(c.draft)["input_ids"]))) for c in crops]
+        regions = [(draft.regions[c.index], c.tokens(target)) for c in crops]
         area = sum(c.box.area for c in crops)
         prompt_tokens = 0.0
         if self._experience.prefill is None:
@@ -91,7 +91,7 @@ class HSD:
     ) -> StageResult:
         """Stage 1. A crop that sends the model astray must not cost more than the page: texts much longer than their
         drafts are given up."""
-        longest = max(len(target.tokenizer(c.draft)["input_ids"]) for c in crops)
+        longest = max(c.tokens(target) for c in crops)
         limit = min(self.settings.max_new_tokens, 64 + 2 * longest)
         return region_stage(page, draft, crops, target, engine, replace(self.settings, max_new_tokens=limit))
 
