@@ -21,7 +21,8 @@ class TransformersConfig:
     """device: "auto" takes CUDA where there is one. dtype: "auto" is fp32 on a CPU, where decoding is then exactly
     greedy, and the checkpoint's own type elsewhere. attention: an attention implementation of `transformers`; "auto"
     keeps the model's default. max_rows: sequences decoded in one batch; more are decoded in turn. threads: CPU threads
-    of torch, in the whole process; "auto" measures whether one or all of them decode faster, and reads images with all."""
+    of torch, in the whole process; "auto" measures whether one or all of them decode faster, and reads
+    images with all."""
 
     device: str = "auto"
     dtype: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
