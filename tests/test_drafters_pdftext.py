@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from hsdkit_plugins.drafters._lines import join_texts
 from hsdkit_plugins.drafters._trust import trust
 from hsdkit_plugins.drafters.pdftext import PdfText, PdfTextConfig
 from papers import PROSE, Draw, column, pdf, text, together
@@ -17,6 +16,7 @@ from reportlab.platypus import Table
 from hsdkit.documents import open_document
 from hsdkit.errors import DrafterError
 from hsdkit.regions import Box, Draft, Label, Region
+from hsdkit.spelling import join_texts
 from hsdkit.textlayer import TextLayer, Word
 
 

@@ -36,7 +36,7 @@ CASES = [
     (HTML, region(Label.HEADING, "### marked", level=1), "### marked"),
     (Dialect(heading=3), region(Label.HEADING, "Methods"), "### Methods"),
     (HTML, region(Label.TEXT, "One line\nand an-\nother."), "One line and another."),
-    (HTML, region(Label.TEXT, "North-\nSouth"), "North- South"),
+    (HTML, region(Label.TEXT, "North-\nSouth and re\u00ad\nturn"), "North-South and return"),
     (HTML, region(Label.TEXT, "港口的船只\n数量"), "港口的船只数量"),
     (HTML, region(Label.TEXT, "ﬁnd the ﬂow\u00a0of soft\u00adness"), "find the flow of softness"),
     (HTML, region(Label.TEXT, "“Curly” – kept…"), "“Curly” – kept…"),
@@ -140,7 +140,12 @@ def test_no_word_is_lost_or_reordered(r: Region, dialect: Dialect) -> None:
     assert "".join(words(rendered)) == "".join(words(r.text))
 
 
-CELLS = st.text(st.sampled_from("ab Z9.,-+()%é<>&"), max_size=12).map(lambda t: " ".join(t.split()))
+#: Text that spells a tag, such as "<a>", cannot be told from one.
+CELLS = (
+    st.text(st.sampled_from("ab Z9.,-+()%é<>&"), max_size=12)
+    .map(lambda t: " ".join(t.split()))
+    .filter(lambda t: not re.search("<[ab]", t))
+)
 GRIDS = st.lists(st.lists(CELLS, min_size=1, max_size=4), min_size=1, max_size=4)
 
 

@@ -18,8 +18,8 @@ CELL_GAP = 0.7
 #: A cell of more lines than this is not one: the rules part groups of rows.
 _MOST_LINES = 8
 
-#: Rules and edges nearer than this are one, in pixels.
-_TOUCH = 5.0
+#: Rules and edges nearer than this belong together, in pixels.
+TOUCH = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def make_grid(words: Sequence[Word], rules: Sequence[Box], gap: float = CELL_GAP
         return []
     placed = [[(*_place(piece, columns), piece) for piece in row] for row in rows]
     merged = _join_wrapped(
-        placed, across, boxed=len(across) > 2 and any(area.x0 + _TOUCH < x < area.x1 - _TOUCH for x in down)
+        placed, across, boxed=len(across) > 2 and any(area.x0 + TOUCH < x < area.x1 - TOUCH for x in down)
     )
     return [_cells(row, len(columns)) for row in merged]
 
@@ -65,7 +65,7 @@ def positions(values: Sequence[float]) -> list[float]:
     """Sorted, values closer than a few pixels taken as one."""
     distinct: list[float] = []
     for value in sorted(values):
-        if not distinct or value - distinct[-1] > _TOUCH:
+        if not distinct or value - distinct[-1] > TOUCH:
             distinct.append(value)
     return distinct
 
@@ -103,7 +103,7 @@ def _columns(
     for left, right in strips:
         pieces = [p.box for row in rows for p in row if left <= (p.box.x0 + p.box.x1) / 2 <= right]
         spans = _occupied(pieces, len(rows), apart)
-        if len(spans) < 2 or (len(down) > 2 and not _partsrows_of(rows, spans)):
+        if len(spans) < 2 or (len(down) > 2 and not _parts_rows(rows, spans)):
             columns.append((left, right))
         else:
             middles = [(a[1] + b[0]) / 2 for a, b in itertools.pairwise(spans)]
@@ -129,7 +129,7 @@ def _occupied(boxes: Sequence[Box], rows: int, apart: float) -> list[tuple[float
     return spans
 
 
-def _partsrows_of(rows: Sequence[Sequence[Piece]], spans: Sequence[tuple[float, float]]) -> bool:
+def _parts_rows(rows: Sequence[Sequence[Piece]], spans: Sequence[tuple[float, float]]) -> bool:
     """Whether most rows have text in each of the ranges: then white space parts cells that no rule parts."""
     filled = sum(
         all(any(left <= (p.box.x0 + p.box.x1) / 2 <= right for p in row) for left, right in spans) for row in rows

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hsdkit.regions import Box, Label
+from hsdkit.spelling import is_cjk, join_texts
 from hsdkit.textlayer import Word
 
 #: Widest gap inside a line in font sizes, between words that follow each other in the file, and between any others.
@@ -67,6 +68,13 @@ def bounding(boxes: Iterable[Box]) -> Box:
     """The smallest box around all of them (at least one)."""
     x0s, y0s, x1s, y1s = zip(*((b.x0, b.y0, b.x1, b.y1) for b in boxes), strict=True)
     return Box(min(x0s), min(y0s), max(x1s), max(y1s))
+
+
+def overlap(box: Box, other: Box) -> float:
+    """The part of `box` that lies in `other`."""
+    x = min(box.x1, other.x1) - max(box.x0, other.x0)
+    y = min(box.y1, other.y1) - max(box.y0, other.y0)
+    return max(0.0, x) * max(0.0, y) / box.area if box.area else 0.0
 
 
 def upright(word: Word, turn: int, width: float, height: float) -> Word:
@@ -150,29 +158,4 @@ def join_words(words: Sequence[Word]) -> str:
 
 def join_lines(lines: Sequence[Line]) -> str:
     """A paragraph as one line of text, words that were broken at a line's end made whole."""
-    text = ""
-    for line in lines:
-        text = join_texts(text, line.text)
-    return text.replace("\u00ad", "")
-
-
-def join_texts(before: str, after: str) -> str:
-    """Two neighbouring lines as one. A hyphen at the end of a lower-case word goes when the next line goes on in lower
-    case; in words that have a hyphen already ("state-of-the-") and before capitals and digits it stays."""
-    if not before or not after:
-        return before + after
-    if before.endswith("\u00ad"):
-        return before[:-1] + after
-    if before[-1] in "-\u2010" and len(before) > 1 and before[-2].isalnum():
-        word = before[:-1].rsplit(None, 1)[-1]
-        broken = word.isalpha() and before[-2].islower() and after[0].islower()
-        return (before[:-1] if broken else before) + after
-    if is_cjk(before[-1]) and is_cjk(after[0]):
-        return before + after
-    return f"{before} {after}"
-
-
-def is_cjk(char: str) -> bool:
-    """Chinese characters, kana, and full-width forms: scripts without spaces."""
-    code = ord(char)
-    return 0x2E80 <= code <= 0x30FF or 0x3400 <= code <= 0x9FFF or 0xF900 <= code <= 0xFAFF or 0xFF00 <= code <= 0xFFEF
+    return join_texts(*(line.text for line in lines)).replace("\u00ad", "")

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hsdkit_plugins.drafters._grid import make_grid, to_html
-from hsdkit_plugins.drafters._lines import Line, bounding, is_cjk, join_lines
+from hsdkit_plugins.drafters._lines import Line, bounding, join_lines, overlap
 from hsdkit_plugins.drafters._page import page_regions
 from hsdkit_plugins.drafters._tables import Table, find_tables
-from hsdkit_plugins.drafters._trust import overlap
 
 from hsdkit.regions import Box, Label, Region
+from hsdkit.spelling import is_cjk
 from hsdkit.textlayer import Word
 
 if TYPE_CHECKING:

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hsdkit_plugins.drafters._grid import CELL_GAP, Grid, Piece, make_grid, pieces_of, positions, rows_of, to_html
+from hsdkit_plugins.drafters._grid import (
+    CELL_GAP,
+    TOUCH,
+    Grid,
+    Piece,
+    make_grid,
+    pieces_of,
+    positions,
+    rows_of,
+    to_html,
+)
 from hsdkit_plugins.drafters._lines import bounding
 
 from hsdkit.regions import Box
 from hsdkit.textlayer import Word
 
-#: How near rules must come to belong together, in pixels.
-_TOUCH = 5.0
 #: A page with more rules than this is a drawing.
 _MOST_RULES = 1200
 #: Cells of text this long on average are no table's: two columns of running text with a rule above and below.
@@ -85,16 +93,16 @@ def _rule_groups(rules: Sequence[Box]) -> list[list[Box]]:
 
     order = sorted(range(len(rules)), key=lambda i: rules[i].x0)
     for k, i in enumerate(order):
-        a = rules[i].grown(_TOUCH / 2)
+        a = rules[i].grown(TOUCH / 2)
         for j in order[k + 1 :]:
-            b = rules[j].grown(_TOUCH / 2)
+            b = rules[j].grown(TOUCH / 2)
             if b.x0 > a.x1:
                 break
             touching = a.y0 <= b.y1 and b.y0 <= a.y1
             alike = (
                 rules[i].width > rules[i].height
-                and abs(rules[i].x0 - rules[j].x0) < _TOUCH
-                and abs(rules[i].x1 - rules[j].x1) < _TOUCH
+                and abs(rules[i].x0 - rules[j].x0) < TOUCH
+                and abs(rules[i].x1 - rules[j].x1) < TOUCH
             )
             if touching or alike:
                 parent[root(i)] = root(j)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 
-from hsdkit_plugins.drafters._lines import is_cjk
-
-from hsdkit.regions import Box
+from hsdkit.spelling import is_cjk
 from hsdkit.textlayer import TextLayer
 
 #: Part of the characters without a known meaning from which on a layer is garbage.
@@ -63,10 +61,3 @@ def _gibberish(words: list[str]) -> str:
         if not 0.2 < vowels < 0.65 or frequent < 0.42:
             return "the letters of its text layer do not form words"
     return ""
-
-
-def overlap(box: Box, other: Box) -> float:
-    """The part of `box` that lies in `other`."""
-    x = min(box.x1, other.x1) - max(box.x0, other.x0)
-    y = min(box.y1, other.y1) - max(box.y0, other.y0)
-    return max(0.0, x) * max(0.0, y) / box.area if box.area else 0.0

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hsdkit_plugins.drafters._lines import is_cjk, turned_back
+from hsdkit_plugins.drafters._lines import turned_back
 from hsdkit_plugins.drafters._ocr_cost import OcrCost
 from hsdkit_plugins.drafters._ocr_regions import (
     Area,
@@ -32,6 +32,7 @@ from hsdkit.components import Component, Requirement
 from hsdkit.documents import Page
 from hsdkit.errors import DrafterError
 from hsdkit.regions import Box, Draft, Label, Region
+from hsdkit.spelling import is_cjk
 
 if TYPE_CHECKING:
     import numpy as np

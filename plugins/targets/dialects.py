@@ -14,6 +14,7 @@ from typing import Literal
 from hsdkit_plugins.targets.tables import html_grid, html_table, markdown_table, plain_grid
 
 from hsdkit.regions import Label, Region
+from hsdkit.spelling import join_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,6 @@ _ASCII = str.maketrans(
 
 _BULLET = re.compile(r"[-*+•◦▪‣●○■□–—](?:\s+|$)")
 _NUMBER = re.compile(r"\(?(\d{1,3})[.)]\s+")
-_HYPHENATED = re.compile(r"(?<=[^\W\d_])-[ \t]*\n[ \t]*(?=[a-zß-öø-ÿ])")
-_CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
-_CJK_BREAK = re.compile(rf"(?<=[{_CJK}])[ \t]*\n[ \t]*(?=[{_CJK}])")
 
 
 def render(region: Region, dialect: Dialect) -> str:
@@ -91,8 +89,7 @@ def normalise(text: str, dialect: Dialect) -> str:
 
 def one_line(text: str, dialect: Dialect) -> str:
     """A paragraph on one line: words hyphenated at a line end are joined, Chinese and Japanese lines too."""
-    text = text.replace("\r\n", "\n").translate(_LOOK)
-    text = _CJK_BREAK.sub("", _HYPHENATED.sub("", text))
+    text = join_texts(*map(str.strip, text.replace("\r\n", "\n").split("\n")))
     return " ".join(normalise(text, dialect).split())
 
 
