@@ -1,4 +1,4 @@
-"""Does drafting this page pay? Pure estimates from ink, from the pages before, and from what engine and drafter expect.
+"""Does drafting this page pay? Judged by the pages before and by what engine and drafter expect.
 
 A draft does not remove the cost of decoding, it divides it: drafting pays when the drafter takes less time than
 `plain * (1 - 1 / speedup)`, the part of plain decoding that a draft saves.
@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 #: Drafts expected to take less seconds than this are simply made: judging them would cost as much.
 NEGLIGIBLE = 0.1
 
@@ -19,12 +16,6 @@ PRIOR_SPEEDUP, _PRIOR_TOKENS = 3.0, 300
 
 #: How many characters of pages the tokenizer's tokens per character are worth against what pages of this run show.
 _PRIOR_CHARACTERS = 2000
-
-#: Ink outline of one character, squared, over its ink area; measured on born-digital pages at 72 to 144 dpi.
-_OUTLINE_PER_CHARACTER = 56.0
-
-#: A page denser than this is a picture, not text: characters of 6 x 9 pixels, edge to edge.
-_SMALLEST_CHARACTER = 54.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +50,6 @@ class Experience:
         """Tokens to expect; `per_character` is the tokenizer's own ratio."""
         known = self.tokens + _PRIOR_CHARACTERS * per_character
         return round(characters * known / (self.characters + _PRIOR_CHARACTERS))
-
-
-def estimated_characters(grey: NDArray[np.uint8]) -> float:
-    """Roughly how many characters are printed on a page: (H, W) luminance; mostly within a factor of two on text.
-
-    The outline of a glyph grows with font size, its ink area with the square, so outline**2 / ink counts glyphs
-    whatever the size. Ink is what is clearly darker (or, on a dark page, lighter) than the paper.
-    """
-    if grey.size == 0:
-        return 0.0
-    levels = grey.astype(np.int16)
-    ink = np.abs(levels - int(np.median(levels))) > 64
-    area = int(ink.sum())
-    if not area:
-        return 0.0
-    outline = int((ink[:, 1:] != ink[:, :-1]).sum()) + int((ink[1:] != ink[:-1]).sum())
-    return min(outline**2 / area / _OUTLINE_PER_CHARACTER, grey.size / _SMALLEST_CHARACTER)
 
 
 def reason_to_skip(drafting: float, plain: float, speedup: float) -> str | None:

@@ -15,7 +15,7 @@ from hsdkit.config import RunConfig, compose
 from hsdkit.documents import Document, Page, open_document
 from hsdkit.drafting import expected_seconds, safe_draft
 from hsdkit.errors import ConfigError, HsdkitError, PluginError
-from hsdkit.pays import NEGLIGIBLE, Experience, estimated_characters, reason_to_skip
+from hsdkit.pays import NEGLIGIBLE, Experience, reason_to_skip
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.protocols import Drafter, Engine, OnText, Target, Verifier
 from hsdkit.regions import Draft
@@ -167,7 +167,9 @@ class Pipeline:
             return None
         import numpy as np
 
-        characters = estimated_characters(np.asarray(page.image.convert("L")))
+        from hsdkit.ink import printed_characters
+
+        characters = printed_characters(np.asarray(page.image.convert("L")))
         tokens = self._experience.tokens_for(characters, self._tokens_per_character)
         limit = self.verifier.settings.max_new_tokens
         return Estimate(drafting, characters, self.engine.expected_seconds(min(tokens, limit)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hsdkit_plugins.drafters._lines import Line
-from hsdkit_plugins.drafters._ocr_cost import OcrCost, characters
+from hsdkit_plugins.drafters._ocr_cost import OcrCost
 from hsdkit_plugins.drafters._ocr_regions import ocr_line, regions_of_lines, split_at_columns, without_overlaps
 from hsdkit_plugins.drafters.auto import Auto, AutoConfig
 from hsdkit_plugins.drafters.rapidocr import RapidOcr, RapidOcrConfig
@@ -19,6 +19,7 @@ from rapidfuzz.distance import Levenshtein
 
 from hsdkit.components import Component, Requirement
 from hsdkit.documents import Page, open_document
+from hsdkit.ink import printed_characters
 from hsdkit.plugins import plugins
 from hsdkit.regions import Box, Label
 
@@ -132,7 +133,7 @@ def test_the_expected_time_grows_with_the_text_and_follows_what_pages_took(paper
 @pytest.mark.parametrize("dpi", [72, 100, 144, 200])
 def test_ink_tells_about_how_many_characters_there_are(paper: Path, dpi: int):
     printed = len("".join((PROSE * 2).split()))
-    assert 0.6 * printed < characters(scanned(paper, dpi)) < 2 * printed
+    assert 0.6 * printed < printed_characters(np.asarray(scanned(paper, dpi).image.convert("L"))) < 2 * printed
 
 
 def test_auto_takes_the_text_layer_where_it_can(paper: Path):

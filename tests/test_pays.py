@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFont
 
-from hsdkit.pays import PRIOR_SPEEDUP, Experience, estimated_characters, reason_to_skip
+from hsdkit.ink import printed_characters
+from hsdkit.pays import PRIOR_SPEEDUP, Experience, reason_to_skip
 
 
 def text_page(
@@ -26,22 +27,22 @@ def text_page(
 @pytest.mark.parametrize("size", [12, 16, 24, 40])
 def test_characters_are_estimated_within_a_factor_of_two_at_any_size(size: int):
     true = len("The quick brown fox jumps over the lazy dog. " * 3) * 12
-    assert true / 2 < estimated_characters(text_page(size)) < true * 2
+    assert true / 2 < printed_characters(text_page(size)) < true * 2
 
 
 def test_white_on_black_is_the_same_as_black_on_white():
     page = text_page(16)
-    assert estimated_characters(255 - page) == pytest.approx(estimated_characters(page), rel=0.05)
+    assert printed_characters(255 - page) == pytest.approx(printed_characters(page), rel=0.05)
 
 
 def test_a_blank_page_has_no_characters():
-    assert estimated_characters(np.full((300, 200), 255, np.uint8)) == 0
-    assert estimated_characters(np.zeros((0, 0), np.uint8)) == 0
+    assert printed_characters(np.full((300, 200), 255, np.uint8)) == 0
+    assert printed_characters(np.zeros((0, 0), np.uint8)) == 0
 
 
 def test_noise_is_bounded_by_the_area_of_the_page():
     noise = np.random.default_rng(0).integers(0, 256, (540, 100)).astype(np.uint8)
-    assert estimated_characters(noise) <= 540 * 100 / 54
+    assert printed_characters(noise) <= 540 * 100 / 54
 
 
 @given(st.floats(0, 1e4), st.floats(0, 1e4), st.floats(0.1, 20))

@@ -133,6 +133,7 @@ def test_rendering_never_raises_and_ascii_models_get_ascii(r: Region, dialect: D
 
 @given(REGIONS, st.sampled_from([HTML, MARKDOWN]))
 @settings(max_examples=400, deadline=None)
+@example(region(Label.TEXT, "ﬀ ﬁ ﬂ ﬃ ﬄ ﬅ ﬆ"), HTML)
 def test_no_word_is_lost_or_reordered(r: Region, dialect: Dialect) -> None:
     if "<table" in r.text.lower():
         return

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from hsdkit.documents import Page
 
-#: Measured on one core of a 2.x GHz x86 server: seconds per megapixel to find lines, per page for layout, per column of
-#: pixels (48 high) to read lines, to load the models.
+#: What a usual server core takes, believed until the first page has shown what this one takes: seconds per megapixel to
+#: find lines, per page for layout, per column of pixels (48 high) to read lines, to load the models.
 _DETECT, _LAYOUT, _READ, _LOAD = 0.9, 0.4, 65e-6, 1.0
 
 #: Pixel columns a character takes at a height of 48: about half its line's height.
@@ -57,23 +57,13 @@ class OcrCost:
 
     def _guess(self, page: Page) -> float:
         if page not in self._ink:
-            self._ink[page] = characters(page)
+            import numpy as np
+
+            from hsdkit.ink import printed_characters
+
+            self._ink[page] = printed_characters(np.asarray(page.image.convert("L")))
         return self._ink[page] * _COLUMNS * self.narrow
 
 
 def _mixed(old: float, new: float) -> float:
     return (1 - _WEIGHT) * old + _WEIGHT * new
-
-
-def characters(page: Page) -> float:
-    """About how many characters are on the page: edges of ink along every fourth row of pixels, of which a character of
-    print has some four in each of the rows that its small letters are high."""
-    import numpy as np
-
-    grey = np.asarray(page.image)[::4, :, 1].astype(np.int16)
-    steps = np.diff(grey, axis=1)
-    dark = grey < 128
-    edges = np.count_nonzero(dark[:, 1:] & ~dark[:, :-1] & (steps < -24))
-    dpi = page.dpi or page.width / 8.27  # an image of unknown resolution is taken for a page of Letter or A4
-    rows = max(2.0, 5.0 * dpi / 72) / 4  # rows sampled in the height of a small letter of 10 points
-    return edges / (1.7 * rows)
