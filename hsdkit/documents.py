@@ -81,7 +81,7 @@ class Page:
     def text_layer(self) -> TextLayer | None:
         """The words and ruling lines of a PDF page, in page pixels; `None` for image files.
 
-        Read on first use (8 to 40 ms for a usual page), which must happen while the document is open. Raises
+        Read on first use, which must happen while the document is open. Raises
         `DocumentError` when the page's text cannot be read.
         """
         return self.read_text() if self.read_text else None

@@ -196,5 +196,5 @@ def _char(code: int) -> str:
 
 
 def _address(handle: c.FPDF_PAGEOBJECT) -> int | None:
-
+    """Handles are new objects each time; what they point to is the text object's identity."""
     return cast(handle, c_void_p).value

@@ -9,11 +9,12 @@ import pytest
 from hsdkit_plugins.drafters._trust import trust
 from hsdkit_plugins.drafters.pdftext import PdfText, PdfTextConfig
 from papers import PROSE, Draw, column, pdf, text, together
+from PIL import Image
 from reportlab.lib import colors
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Table
 
-from hsdkit.documents import open_document
+from hsdkit.documents import Page, open_document
 from hsdkit.errors import DrafterError
 from hsdkit.regions import Box, Draft, Label, Region
 from hsdkit.spelling import join_texts
@@ -63,6 +64,13 @@ def test_broken_words_are_made_whole_but_compounds_keep_their_hyphen(tmp_path: P
 )
 def test_joining_lines(before: str, after: str, joined: str):
     assert join_texts(before, after) == joined
+
+
+def test_a_layer_trusted_less_than_asked_for_is_refused_with_a_reason():
+    sheet = Page(1, Image.new("RGB", (600, 800)), "a.pdf", read_text=lambda: layer(PROSE.split(), unmapped=3))
+    assert PdfText(PdfTextConfig()).draft(sheet).regions
+    with pytest.raises(DrafterError, match=r"a\.pdf, page 1: its text layer is trusted 0\.\d\d only"):
+        PdfText(PdfTextConfig(least_score=1.0)).draft(sheet)
 
 
 def test_two_columns_under_a_title_are_read_one_after_the_other(tmp_path: Path):

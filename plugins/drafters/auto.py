@@ -30,7 +30,7 @@ class AutoConfig:
 
 
 class Auto:
-    """Never raises for a page it cannot draft: the draft is empty then and says why."""
+    """Where there is no OCR, the draft of a page without a text layer is empty and says why."""
 
     name = "auto"
 
@@ -40,7 +40,7 @@ class Auto:
 
     def draft(self, page: Page) -> Draft:
         verdict = self._text.judge(page)
-        if verdict.score >= self.config.least_score and verdict.score:
+        if verdict.score:
             draft = self._text.draft(page)
             return replace(draft, notes=("drafted from the text layer", *draft.notes))
         if self._ocr is None:
@@ -50,8 +50,7 @@ class Auto:
 
     def expected_seconds(self, page: Page) -> float:
         """That of whichever drafter this page will get."""
-        verdict = self._text.judge(page)
-        if verdict.score >= self.config.least_score and verdict.score:
+        if self._text.judge(page).score:
             return self._text.expected_seconds(page)
         estimate = getattr(self._ocr, "expected_seconds", None)
         return estimate(page) if estimate else 0.0

@@ -39,7 +39,7 @@ class PdfText:
         start = time.perf_counter()
         verdict = self.judge(page)
         layer = page.text_layer if verdict.score else None
-        if layer is None or verdict.score < self.config.least_score:
+        if layer is None:
             raise DrafterError(
                 f"{page.source}, page {page.number}: {verdict.reason}; drafter=auto or drafter=rapidocr reads the image"
             )
@@ -49,11 +49,14 @@ class PdfText:
         return Draft(scored, self.name, time.perf_counter() - start, notes)
 
     def judge(self, page: Page) -> Trust:
-        """How far this page's text layer can be trusted."""
+        """How far this page's text layer can be trusted; 0 where that is less than asked for, and it is not used."""
         try:
-            return trust(page.text_layer, page.width, page.height)
+            verdict = trust(page.text_layer, page.width, page.height)
         except DocumentError as e:
             return Trust(0, str(e))
+        if verdict.score >= self.config.least_score:
+            return verdict
+        return Trust(0, verdict.reason or f"its text layer is trusted {verdict.score:.2f} only (drafter.least_score)")
 
     def expected_seconds(self, page: Page) -> float:
         return 0.05

@@ -61,7 +61,7 @@ _LABELS = {
 class RapidOcrConfig:
     """detect_side: the page is scaled down to this longest side to find lines; larger finds smaller print, slower.
     narrow: lines are narrowed to this part of their width before they are read; below 0.7 letters are lost.
-    layout: also run the layout model (0.3 s a page): labels, tables, captions; without it geometry alone decides.
+    layout: also run the layout model: labels, tables, captions; without it geometry alone decides.
     threads: lines read at the same time; 0 takes all cores.
     least_confidence: lines read with less (0..1) are dropped.
     """

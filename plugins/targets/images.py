@@ -21,13 +21,9 @@ def rgb(image: Image) -> Image:
     """RGB, transparent parts white."""
     if image.mode == "RGB":
         return image
-    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-        from PIL import Image as images
+    from hsdkit.image_file import to_rgb
 
-        image = image.convert("RGBA")
-        paper = images.new("RGBA", image.size, (255, 255, 255, 255))
-        return images.alpha_composite(paper, image).convert("RGB")
-    return image.convert("RGB")
+    return to_rgb(image)
 
 
 def padded(image: Image, width: int, height: int) -> Image:

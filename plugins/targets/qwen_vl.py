@@ -9,8 +9,8 @@ from typing import Literal
 from hsdkit_plugins.targets.dialects import Dialect
 from hsdkit_plugins.targets.transformers_target import CheckpointConfig, TransformersTarget
 
+from hsdkit import hookimpl
 from hsdkit.components import Component, Requirement
-from hsdkit.hookspecs import hookimpl
 from hsdkit.regions import Label
 
 _RULES = "Write {tables} and formulas as LaTeX between $$. Write down exactly what is printed, and nothing else."

@@ -16,8 +16,8 @@ from hsdkit_plugins.targets.dialects import Dialect
 from hsdkit_plugins.targets.images import grid_scale, grid_size, padded, rgb, scaled, text_height, without_extremes
 from hsdkit_plugins.targets.transformers_target import CheckpointConfig, TransformersTarget
 
+from hsdkit import hookimpl
 from hsdkit.components import Component, Requirement
-from hsdkit.hookspecs import hookimpl
 from hsdkit.regions import Box, Label
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from hsdkit_plugins.verifiers.common import Crop, crops_of, page_stage, page_ver
 from hsdkit_plugins.verifiers.forecast import Experience, wrong_characters
 from hsdkit_plugins.verifiers.region import RegionConfig
 
+from hsdkit import hookimpl
 from hsdkit.components import Component
-from hsdkit.hookspecs import hookimpl
 from hsdkit.protocols import DecodeRequest, Engine, OnText, Target, Verdict
 from hsdkit.regions import Draft
 from hsdkit.results import StageResult

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from hsdkit_plugins.verifiers.common import SpeculativeConfig, page_stage, page_verdict
 
+from hsdkit import hookimpl
 from hsdkit.components import Component
-from hsdkit.hookspecs import hookimpl
 from hsdkit.protocols import Engine, OnText, Target, Verdict
 from hsdkit.regions import Draft
 

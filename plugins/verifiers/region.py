@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from hsdkit_plugins.verifiers.common import SpeculativeConfig, crops_of, region_stage
 
+from hsdkit import hookimpl
 from hsdkit.components import Component
-from hsdkit.hookspecs import hookimpl
 from hsdkit.protocols import Engine, OnText, Target, Verdict
 from hsdkit.regions import Draft
 from hsdkit.results import FinishReason

@@ -49,7 +49,7 @@ class _Guess:
 
 
 class AlignedMatcher:
-    """`Matcher` over the drafts of one sequence.
+    """`Matcher` over the drafts of one sequence; `n` is the longest n-gram looked up in the text already produced.
 
     State: a *belief* (positions in the draft with costs). After a step that followed a candidate the belief is where
     that candidate led, and its tokens go on without any work; after a departure the belief is moved along the output's
