@@ -5,6 +5,7 @@ PDFium is not thread safe, so every call goes through one lock: pages may be use
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from pathlib import Path
@@ -38,7 +39,8 @@ class PdfFile:
                 raise DocumentError(_why_not_opened(e, path, password)) from e
             self.count = len(self._pdf)
             if self.count and self._pdf.get_formtype() != c.FORMTYPE_NONE:
-                self._pdf.init_forms()  # filled-in fields are part of what a reader sees
+                with contextlib.suppress(pdfium.PdfiumError):  # a broken form leaves the pages readable
+                    self._pdf.init_forms()  # filled-in fields are part of what a reader sees
         self._open = True
 
     def page(self, index: int) -> PageImage:

@@ -131,6 +131,20 @@ def test_one_broken_page_leaves_the_others(tmp_path: Path):
         assert [document.page(n).text_layer.words[1].text for n in (1, 3)] == ["1", "3"]
 
 
+def test_a_broken_form_leaves_the_pages_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = pdf(tmp_path / "form.pdf", lambda canvas: canvas.acroForm.checkbox(name="agreed", x=20, y=20))
+    asked = []
+
+    def broken(self: pdfium.PdfDocument) -> None:
+        asked.append(self)
+        raise pdfium.PdfiumError("Initializing form env failed for document.")
+
+    monkeypatch.setattr(pdfium.PdfDocument, "init_forms", broken)
+    with open_document(path) as document:
+        assert document.page(1).width > 100
+    assert asked
+
+
 def message(path: Path, **options) -> str:
     with pytest.raises(HsdkitError) as caught:
         open_document(path, **options)

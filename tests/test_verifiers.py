@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from hsdkit.documents import Page
 from hsdkit.plugins import Plugins, plugins
-from hsdkit.protocols import Engine, Verdict
+from hsdkit.protocols import Decoded, DecodeRequest, Engine, Verdict
 from hsdkit.regions import Box, Draft, Label, Region
 
 BLOCKS = [
@@ -140,6 +141,23 @@ def test_stage_1_reads_every_region_and_stage_2_drafts_from_it() -> None:
     for sequence, words in zip(first.sequences, ("harbour", "winter", "pier"), strict=True):
         assert words[:3] in sequence.text, sequence.text
     assert verdict.notes == ()
+
+
+def test_a_page_survives_a_stage_1_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode = type(engine()).decode
+
+    def short_of_memory(self: Engine, requests: Sequence[DecodeRequest], *rest: Any) -> Decoded:
+        if len(requests) > 1:
+            raise MemoryError("no room for the crops")
+        return decode(self, requests, *rest)
+
+    monkeypatch.setattr(type(engine()), "decode", short_of_memory)
+    verdict = verify("hsd", good(), stage1="always")
+    assert tokens(verdict) == tokens(plain())
+    assert [s.name for s in verdict.stages] == ["page"]
+    assert verdict.stages[0].accepted > 0
+    assert "Stage 1 failed" in verdict.notes[0]
+    assert "no room for the crops" in verdict.notes[0]
 
 
 def test_crops_grow_by_the_margin_and_stay_on_the_page() -> None:

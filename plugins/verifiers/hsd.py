@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -12,12 +13,15 @@ from hsdkit_plugins.verifiers.region import RegionConfig
 
 from hsdkit import hookimpl
 from hsdkit.components import Component
+from hsdkit.errors import ConfigError
 from hsdkit.protocols import DecodeRequest, Engine, OnText, Target, Verdict
 from hsdkit.regions import Draft
 from hsdkit.results import StageResult
 
 if TYPE_CHECKING:
     from hsdkit.documents import Page
+
+log = logging.getLogger("hsdkit.verifiers.hsd")
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,16 @@ class HSD:
         crops = crops_of(page, draft, target, self._margin)
         why_not = self._why_not(page, draft, crops, target, engine)
         before: list[StageResult] = []
+        drafts = [target.render(r) for r in draft.readable]
         if why_not is None:
-            first = self._read_regions(page, draft, crops, target, engine)
-            before, drafts = [first], _best_texts(crops, first)
-        else:
-            drafts = [target.render(r) for r in draft.readable]
+            try:
+                first = self._read_regions(page, draft, crops, target, engine)
+                before, drafts = [first], _best_texts(crops, first)
+            except ConfigError:
+                raise
+            except Exception as e:  # a batch of crops may not fit into memory where the page alone does
+                log.debug("Stage 1 failed", exc_info=True)
+                why_not = f"Stage 1 failed, the page was read with the drafter's text: {type(e).__name__}: {e}"
         stage = page_stage(page, drafts, target, engine, self.settings, on_text)
         if drafts and self._stage1 == "auto":  # a fixed choice needs no forecast, and none of its measurements
             wrong = None if before else wrong_characters(draft.readable)
