@@ -83,6 +83,22 @@ def page_verdict(
     return Verdict(sequence.text, sequence.finish_reason, (*before, stage), (*target.notes(page.image), *notes))
 
 
+class WholePage:
+    """A verifier of the page stage alone, which drafts from the drafter's own text if it `uses_draft`."""
+
+    name: str
+    uses_draft = False
+
+    def __init__(self, config: PlainConfig) -> None:
+        self.settings = config.settings
+
+    def verify(
+        self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None
+    ) -> Verdict:
+        drafts = [target.render(r) for r in draft.readable] if self.uses_draft else ()
+        return page_verdict(page_stage(page, drafts, target, engine, self.settings, on_text), page, target)
+
+
 @dataclass(frozen=True, slots=True)
 class Crop:
     """A region to read: its index in the draft, its crop's box (whole or part pixels, within the page), its draft in

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from hsdkit_plugins.verifiers.common import SpeculativeConfig, page_stage, page_verdict
+from hsdkit_plugins.verifiers.common import SpeculativeConfig, WholePage
 
 from hsdkit import hookimpl
 from hsdkit.components import Component
-from hsdkit.protocols import Engine, OnText, Target, Verdict
-from hsdkit.regions import Draft
-
-if TYPE_CHECKING:
-    from hsdkit.documents import Page
 
 
 @dataclass(frozen=True)
@@ -27,17 +21,8 @@ class PromptLookupConfig(SpeculativeConfig):
             raise ValueError("self_lookup=false: prompt_lookup has nothing else; use verifier=autoregressive")
 
 
-class PromptLookup:
+class PromptLookup(WholePage):
     name = "prompt_lookup"
-    uses_draft = False
-
-    def __init__(self, config: PromptLookupConfig) -> None:
-        self.settings = config.settings
-
-    def verify(
-        self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None
-    ) -> Verdict:
-        return page_verdict(page_stage(page, (), target, engine, self.settings, on_text), page, target)
 
 
 @hookimpl
