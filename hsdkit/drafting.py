@@ -6,13 +6,18 @@ import logging
 import math
 import time
 from dataclasses import replace
+from itertools import accumulate
+from typing import get_args
 
 from hsdkit.documents import Page
 from hsdkit.errors import HsdkitError
 from hsdkit.protocols import Drafter
-from hsdkit.regions import Box, Draft, Label, Region
+from hsdkit.regions import Box, Draft, Format, Label, Region
 
 log = logging.getLogger(__name__)
+
+#: No page holds more (a dense newspaper page has some 60,000 characters); such a draft would only cost time.
+MAX_REGIONS, MAX_CHARACTERS = 2_000, 300_000
 
 
 def safe_draft(drafter: Drafter, page: Page) -> tuple[Draft, tuple[str, ...]]:
@@ -23,41 +28,50 @@ def safe_draft(drafter: Drafter, page: Page) -> tuple[Draft, tuple[str, ...]]:
         if not isinstance(draft, Draft):
             raise TypeError(f"returned {type(draft).__name__} instead of a Draft")
         clean, notes = _sound(draft)
-    except Exception as e:  # a plugin may raise anything
-        log.debug("drafter %s failed", drafter.name, exc_info=True)
-        reason = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {e}"
-        clean, notes = Draft(drafter=drafter.name), (f"no draft: drafter {drafter.name!r} failed: {reason}",)
+    except (Exception, SystemExit) as e:  # a plugin may raise anything
+        name = str(getattr(drafter, "name", type(drafter).__name__))
+        log.debug("drafter %s failed", name, exc_info=True)
+        reason = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {' '.join(str(e).split())}"
+        clean, notes = Draft(drafter=name), (f"no draft: drafter {name!r} failed: {reason}",)
     return replace(clean, seconds=time.perf_counter() - start), notes
 
 
 def _sound(draft: Draft) -> tuple[Draft, tuple[str, ...]]:
-    """The draft without the regions no one could use (no box, no text type), in plain values."""
-    good = tuple(_plain(r) for r in draft.regions if _is_sound(r))
-    dropped = len(draft.regions) - len(good)
-    notes = (f"drafter {draft.drafter!r}: {dropped} malformed regions left out",) if dropped else ()
-    return replace(draft, regions=good, notes=tuple(map(str, draft.notes))), notes
+    """The draft without the regions no one could use (no box, no text type), in plain values and of bounded length."""
+    notes = []
+    good = [r for r in map(_region, draft.regions) if r is not None]
+    if dropped := len(draft.regions) - len(good):
+        notes.append(f"drafter {draft.drafter!r}: {dropped} malformed regions left out")
+    ends = accumulate(len(r.text) for r in good)
+    kept = tuple(r for r, end in zip(good[:MAX_REGIONS], ends, strict=False) if end <= MAX_CHARACTERS)
+    if more := len(good) - len(kept):
+        notes.append(
+            f"drafter {draft.drafter!r}: its last {more} regions left out: "
+            f"a draft has at most {MAX_REGIONS} regions and {MAX_CHARACTERS} characters"
+        )
+    return replace(draft, regions=kept, drafter=str(draft.drafter), notes=tuple(map(str, draft.notes))), tuple(notes)
 
 
-def _plain(region: Region) -> Region:
-    """Layout models yield numbers of numpy, which JSON does not take."""
-    b, level, score = region.box, region.level, region.score
-    return replace(
-        region,
-        box=Box(float(b.x0), float(b.y0), float(b.x1), float(b.y1)),
-        level=None if level is None else int(level),
-        score=None if score is None else float(score),
-    )
-
-
-def _is_sound(region: Region) -> bool:
-    return (
-        isinstance(region, Region)
-        and isinstance(region.text, str)
-        and isinstance(region.label, Label)
-        and all(math.isfinite(v) for v in (region.box.x0, region.box.y0, region.box.x1, region.box.y1))
-        and region.box.x0 <= region.box.x1
-        and region.box.y0 <= region.box.y1
-    )
+def _region(region: Region) -> Region | None:
+    """The region in plain values (layout models yield numbers of numpy, which JSON does not take), None when it is
+    malformed. What is only a hint, level and score, is dropped where it makes no sense."""
+    try:
+        b, level, score = region.box, region.level, region.score
+        box = Box(float(b.x0), float(b.y0), float(b.x1), float(b.y1))
+        finite = all(map(math.isfinite, (box.x0, box.y0, box.x1, box.y1)))
+        ordered = box.x0 <= box.x1 and box.y0 <= box.y1
+        known = isinstance(region.label, Label) and region.format in get_args(Format)
+        if not (finite and ordered and known and isinstance(region.text, str)):
+            return None
+        return replace(
+            region,
+            box=box,
+            text=region.text.encode("utf-8", "replace").decode("utf-8"),  # without lone surrogates
+            level=int(level) if level is not None and 1 <= int(level) <= 6 else None,
+            score=float(score) if score is not None and 0 <= float(score) <= 1 else None,
+        )
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return None
 
 
 def expected_seconds(drafter: Drafter, page: Page) -> float | None:
@@ -68,6 +82,6 @@ def expected_seconds(drafter: Drafter, page: Page) -> float | None:
     try:
         seconds = float(expect(page))
     except Exception:
-        log.debug("drafter %s: expected_seconds failed", drafter.name, exc_info=True)
+        log.debug("expected_seconds of %r failed", drafter, exc_info=True)
         return None
     return seconds if math.isfinite(seconds) else None

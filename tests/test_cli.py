@@ -319,6 +319,33 @@ def test_importing_the_package_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize("when", ["return verify(*a)", "raise ValueError"])
+def test_a_signal_ends_the_run_in_order_though_a_library_swallows_it(workplace: Path, name: str, code: int, when: str):
+    blank_pdf(workplace / "a.pdf", 9)
+    script = (
+        "import os, signal, toys; toys.register_toys()\n"
+        "verify = toys.ToyVerifier.verify\n"
+        "def swallowing(*a):\n"
+        "    if a[1].number == 2:\n"
+        f"        try: os.kill(os.getpid(), signal.{name})\n"
+        "        except: pass\n"
+        f"        {when}\n"
+        "    return verify(*a)\n"
+        "toys.ToyVerifier.verify = swallowing\n"
+        "from hsdkit.cli import main; main()"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", script, "run", *TOY, "a.pdf"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert process.returncode == code, process.stderr
+    assert Path("out/a.md").read_text() == "page 1 of a.pdf\n"
+    assert load("out/a.json").error == "interrupted after 1 page"
+    assert "failure" not in process.stderr
+
+
 def test_a_kill_leaves_the_finished_pages_readable(workplace: Path):
     blank_pdf(workplace / "a.pdf", 2)
     code = (

@@ -279,3 +279,51 @@ def test_plugins_are_told_apart_by_name():
     registry = toy_registry()
     with pytest.raises(PluginError, match="already provided"):
         registry.register(Toys(), "again")
+
+
+def drafted(page_file: Path, *regions: Any) -> tuple[Draft, tuple[str, ...]]:
+    drafter = SimpleNamespace(name="odd", draft=lambda page: Draft(regions, "odd"))
+    with open_document(page_file) as document:
+        return safe_draft(drafter, document.page(1))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"box": None}, {"box": (0, 0, 1, 1)}, {"box": Box("a", "b", "c", "d")}, {"box": Box(5, 0, 1, 1)},  # type: ignore[arg-type]
+        {"label": "text"}, {"text": None}, {"text": b"x"}, {"format": "rtf"}, {"format": []},
+        {"level": "two"}, {"level": float("inf")}, {"score": []},
+    ],
+)  # fmt: skip
+def test_a_malformed_region_costs_no_other_region(three: Path, odd: dict[str, Any]):
+    good = {"box": Box(0, 0, 20, 30), "label": Label.TEXT, "text": "drafted"}
+    draft, notes = drafted(three, Region(**good), Region(**good | odd))
+    assert [r.text for r in draft.regions] == ["drafted"]
+    assert notes == ("drafter 'odd': 1 malformed regions left out",)
+
+
+def test_hints_that_make_no_sense_and_lone_surrogates_are_dropped(three: Path):
+    box = Box(0, 0, 20, 30)
+    regions = [Region(box, Label.HEADING, "a \ud800", level=v, score=s) for v, s in ((99, 9.0), (0, float("nan")))]
+    draft, notes = drafted(three, *regions)
+    assert [(r.text, r.level, r.score) for r in draft.regions] == [("a ?", None, None)] * 2
+    assert notes == ()
+
+
+def test_a_draft_longer_than_any_page_is_cut(three: Path):
+    few = [Region(Box(0, 0, 20, 30), Label.TEXT, text) for text in ("a", "b" * 1_000_000, "c")]
+    many = [Region(Box(0, 0, 20, 30), Label.TEXT, "a")] * 10_000
+    for regions, kept in ((few, 1), (many, 2_000)):
+        draft, (note,) = drafted(three, *regions)
+        assert len(draft.regions) == kept
+        assert f"its last {len(regions) - kept} regions left out" in note
+
+
+def test_a_drafter_that_exits_or_has_no_name_costs_its_draft_only(three: Path):
+    def leave(page: Page) -> Draft:
+        raise SystemExit("no licence\nfound")
+
+    with open_document(three) as document:
+        draft, notes = safe_draft(SimpleNamespace(draft=leave), document.page(1))
+    assert draft.regions == ()
+    assert notes == ("no draft: drafter 'SimpleNamespace' failed: SystemExit: no licence found",)

@@ -1,7 +1,12 @@
 """The command line: one small file a command. Nothing heavy is imported before a command needs it."""
 
+import sys
+
 
 def main() -> None:
-    from hsdkit.cli.app import app
+    try:
+        from hsdkit.cli.app import app
 
-    app()
+        app()
+    except KeyboardInterrupt:  # while this very module was still importing
+        sys.exit(130)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hsdkit.cli import console
 from hsdkit.cli.display import Display, choose_display
+from hsdkit.cli.interrupts import Interrupts
 from hsdkit.cli.report_file import Report
 from hsdkit.cli.summary import print_summary
 from hsdkit.config import RunConfig
@@ -21,22 +23,22 @@ from hsdkit.writing import DocumentWriter, result_names
 
 log = logging.getLogger(__name__)
 
-OK, FAILED, INTERRUPTED = 0, 1, 130
+OK, FAILED = 0, 1
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run has come to so far."""
+    """What a run has come to so far; `interrupted` is the signal that ended it, 0 for none."""
 
     documents: int = 0
     totals: Totals = field(default_factory=Totals)
     written: list[Path] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    interrupted: bool = False
+    interrupted: int = 0
 
     @property
     def exit_code(self) -> int:
-        return INTERRUPTED if self.interrupted else FAILED if self.failures else OK
+        return 128 + self.interrupted if self.interrupted else FAILED if self.failures else OK
 
 
 def run_batch(config: RunConfig, *, stream: bool, report: bool, quiet: bool) -> int:
@@ -45,16 +47,19 @@ def run_batch(config: RunConfig, *, stream: bool, report: bool, quiet: bool) -> 
     paths = _find(config.input, outcome)
     display = choose_display(stream=stream, quiet=quiet)
     pipeline = Pipeline(config)
-    batch = Batch(pipeline, display, outcome, report)
+    interrupts = Interrupts()
+    batch = Batch(pipeline, display, outcome, report, interrupts)
     try:
-        if paths:
-            make_folder(Path(config.output))
-            display.status(f"loading {config.target.name}")
-            pipeline.load()
-        for path, name in zip(paths, result_names(paths), strict=True):
-            batch.document(path, name)
+        with interrupts:
+            if paths:
+                make_folder(Path(config.output))
+                display.status(f"loading {config.target.name}")
+                pipeline.load()
+            for path, name in zip(paths, result_names(paths), strict=True):
+                interrupts.check()
+                batch.document(path, name)
     except KeyboardInterrupt:
-        outcome.interrupted = True
+        outcome.interrupted = interrupts.received or signal.SIGINT
     finally:
         display.close()
     if not quiet:
@@ -85,6 +90,7 @@ class Batch:
     display: Display
     outcome: Outcome
     report: bool
+    interrupts: Interrupts
 
     def document(self, path: Path, name: str) -> None:
         """Parse one document and write what came of it, in whatever way it ends."""
@@ -117,12 +123,19 @@ class Batch:
             if report:
                 report.add(result, page.image if page else None)
 
+        def on_text(index: int, text: str) -> None:
+            self.interrupts.check()
+            self.display.on_text(index, text)
+
         self.display.begin(document.name, len(document))
-        for result in self.pipeline.run(document, on_page=on_page, on_text=self.display.on_text):
+        for result in self.pipeline.run(document, on_page=on_page, on_text=on_text):
+            if result.error:  # of a swallowed interrupt
+                self.interrupts.check()
             writer.add(result)
             self.display.page(result)
             if result.error:
                 self._fail(result.error, shown=True)
+            self.interrupts.check()
 
     def _report(self, writer: DocumentWriter) -> Report:
         return Report(

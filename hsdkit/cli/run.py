@@ -26,7 +26,8 @@ Writes NAME.md and NAME.json for each into the output folder.
   hsdkit run target=qwen_vl target.model=/models/q a.pdf [dim]another model[/]
   hsdkit run verifier=page --show-config                 [dim]every option with its value, as YAML[/]
 
-[bold]Exit code[/]  0: all parsed; 1: some failed, the rest is written; 2: usage; 130: Ctrl-C, with what was done."""
+[bold]Exit code[/]  0: all parsed; 1: some failed, the rest is written; 2: usage; 130: Ctrl-C (143: SIGTERM),
+with what was done."""
 
 
 def run(
