@@ -171,7 +171,8 @@ def place(model: Any, device: str, dtype: str, attention: str) -> None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     on_cpu = device.startswith("cpu")
     try:
-        model.to(device=device, dtype=_DTYPES.get(dtype, torch.float32 if on_cpu else model.dtype))
+        _cast(model, _DTYPES.get(dtype, torch.float32 if on_cpu else model.dtype))
+        model.to(device=device)
     except (RuntimeError, AssertionError) as error:  # torch has no one type for a device that is not there
         raise ConfigError(f"engine.device={device}: {str(error).splitlines()[0]}") from error
     if attention == "auto":
@@ -182,6 +183,17 @@ def place(model: Any, device: str, dtype: str, attention: str) -> None:
         except ValueError as error:
             raise ConfigError(f"engine.attention={attention}: {str(error).splitlines()[0]}") from error
     model.eval()
+
+
+def _cast(model: Any, dtype: torch.dtype) -> None:
+    """The model in that type, as `from_pretrained` would load it: buffers that no checkpoint holds stay as they are.
+    Rounded to bf16, the frequencies of rotary positions are off by whole turns after a few hundred tokens."""
+    saved = model.state_dict().keys()
+    exact = {name: b for name, b in model.named_buffers() if name not in saved}
+    model.to(dtype=dtype)
+    for name, buffer in exact.items():
+        owner, _, attribute = name.rpartition(".")
+        setattr(model.get_submodule(owner), attribute, buffer)
 
 
 @torch.inference_mode()

@@ -1,0 +1,36 @@
+"""Where and in what type the transformers engine puts a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from hsdkit_plugins.engines.hf_model import place
+from models import make
+from transformers import AutoModelForImageTextToText
+
+from hsdkit.errors import ConfigError
+
+
+@pytest.fixture(scope="module", params=["qwen2_5_vl", "qwen3_vl"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(request.param, tmp_path_factory.mktemp("placed") / request.param)
+
+
+def test_a_model_in_bf16_computes_what_one_loaded_in_bf16_does(folder: Path) -> None:
+    torch.set_num_threads(1)
+    loaded = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.bfloat16).eval()
+    placed = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
+    place(placed, "cpu", "bf16", "sdpa")
+    assert placed.dtype == torch.bfloat16
+    ids = torch.arange(3, 300)[None]
+    with torch.inference_mode():
+        expected, given = (model(input_ids=ids).logits for model in (loaded, placed))
+    assert torch.equal(given, expected)
+
+
+def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
+    model = AutoModelForImageTextToText.from_pretrained(folder)
+    with pytest.raises(ConfigError, match=r"engine\.device=nowhere"):
+        place(model, "nowhere", "auto", "auto")
