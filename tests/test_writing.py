@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hsdkit.draft_files import load_drafts
-from hsdkit.errors import DocumentError
+from hsdkit.errors import DocumentError, OutputError
+from hsdkit.files import write_whole
 from hsdkit.regions import Box, Draft, Label, Region
 from hsdkit.results import DocumentResult, PageResult, SequenceResult, StageResult, StageTimes, Step
 from hsdkit.results_json import dumps, page_from_json, page_to_json
 from hsdkit.totals import Totals
-from hsdkit.writing import DocumentWriter, OutputError, result_names
+from hsdkit.writing import DocumentWriter, result_names
 
 # -- any result at all
 
@@ -182,6 +184,16 @@ def test_a_folder_that_cannot_be_written_is_one_line_that_names_it(tmp_path: Pat
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"output=.*there is a file of that name"):
         DocumentWriter(tmp_path / "file", "a", "a.pdf", {})
+
+
+def test_a_file_that_could_not_be_finished_leaves_nothing_behind(tmp_path: Path):
+    def pieces() -> Iterator[str]:
+        yield "begun"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "a.json", pieces())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_memory_does_not_grow_with_the_number_of_pages(tmp_path: Path):

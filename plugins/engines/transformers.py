@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class TransformersConfig:
     """device: "auto" takes CUDA where there is one. dtype: "auto" is fp32 on a CPU, where decoding is then exactly
-    greedy, and the checkpoint's own type elsewhere. attention: an attention implementation of `transformers`; "auto"
-    keeps the model's default. max_rows: sequences decoded in one batch; more are decoded in turn. threads: CPU threads
-    of torch, in the whole process; "auto" measures whether one or all of them decode faster, and reads
-    images with all."""
+    greedy, and the checkpoint's own type elsewhere. attention: an attention implementation of `transformers`; "auto" is
+    sdpa that leaves grouped heads grouped, with the same numbers and less memory traffic. max_rows: sequences decoded
+    in one batch; more are decoded in turn. threads: CPU threads of torch, in the whole process; "auto" measures whether
+    one or all of them decode faster, and reads images with all."""
 
     device: str = "auto"
     dtype: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
