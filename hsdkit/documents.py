@@ -248,7 +248,7 @@ def find_inputs(inputs: Iterable[str | os.PathLike[str]]) -> list[Path]:
     found: dict[Path, None] = {}
     for given in inputs:
         name = os.fspath(given)
-        path = Path(name).expanduser()
+        path = _at_home(Path(name))
         if path.is_dir():
             files = sorted(p for p in path.iterdir() if _supported(p))
             if not files:
@@ -285,6 +285,14 @@ def bounded_scale(width: float, height: float, scale: float, max_pixels: int) ->
 
 #: Longest side of a page image: image libraries count rows in 16 bits in places.
 MAX_SIDE = 30_000
+
+
+def _at_home(path: Path) -> Path:
+    """The path with a leading `~` or `~user` read as a home folder, unless there is a file of that very name."""
+    try:
+        return path if path.exists() else path.expanduser()
+    except RuntimeError:  # no such user, or a user without a home
+        return path
 
 
 def _supported(path: Path) -> bool:

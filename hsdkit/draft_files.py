@@ -70,7 +70,7 @@ def _load(path: Path) -> dict[tuple[str, int], SavedDraft]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise DrafterError(f"{path}: drafts cannot be read: {e.strerror}") from e
-    except (UnicodeDecodeError, json.JSONDecodeError) as e:
+    except (ValueError, RecursionError) as e:  # not UTF-8, not JSON, numbers too long, nested too deeply
         raise DrafterError(f"{path}: is not JSON: {e}") from e
     root = _Field(str(path), "", content)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -149,7 +149,10 @@ class _Field:
     def number(self) -> float:
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self.wrong(f"must be a number, not {self.value!r:.40}")
-        return float(self.value)
+        try:
+            return float(self.value)
+        except OverflowError:
+            raise self.wrong("is too large a number") from None
 
     def whole(self, least: int) -> int:
         if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < least:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from hsdkit.errors import OutputError
@@ -27,11 +26,7 @@ def write_whole(path: Path, pieces: Iterable[str]) -> Path:
         with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
             file.writelines(pieces)
         os.replace(draft, path)
-    except BaseException as e:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        if not isinstance(e, OSError):
-            raise
+    except OSError as e:
         raise OutputError(f"{path}: cannot be written: {e.strerror}; choose another folder with output=FOLDER") from e
     finally:
         with contextlib.suppress(OSError):

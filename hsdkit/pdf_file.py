@@ -34,7 +34,8 @@ class PdfFile:
         self._max_pixels = max_pixels
         with _LOCK:
             try:
-                self._pdf = pdfium.PdfDocument(path, password=password)
+                # Absolute, as pypdfium2 would take a leading ~ for a home folder.
+                self._pdf = pdfium.PdfDocument(path.absolute(), password=password)
             except pdfium.PdfiumError as e:
                 raise DocumentError(_why_not_opened(e, path, password)) from e
             self.count = len(self._pdf)

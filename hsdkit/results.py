@@ -167,7 +167,7 @@ class DocumentResult:
 
         try:
             return document_from_json(text)
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as e:
             raise DocumentError(f"not a result of hsdkit: {type(e).__name__}: {e}") from e
 
     @classmethod

@@ -7,6 +7,7 @@ and NAME.json, which appear whole or not at all. What a killed run leaves is the
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,9 @@ from hsdkit.files import make_folder, write_whole
 from hsdkit.results import PageResult
 from hsdkit.results_json import document_lines, dumps, page_from_json, page_to_json
 from hsdkit.totals import Totals
+
+#: Longest name of results in bytes: file systems take 255, suffixes included.
+MAX_NAME = 200
 
 
 class DocumentWriter:
@@ -47,7 +51,7 @@ class DocumentWriter:
             self._stream.write(dumps(page_to_json(page)) + "\n")
             self._stream.flush()
         except OSError as e:
-            raise OutputError(f"{self._pages}: cannot be written: {e.strerror}") from e
+            raise self._unwritable(e) from e
         self.totals += Totals.of(page)
 
     def finish(self) -> tuple[Path, ...]:
@@ -56,7 +60,10 @@ class DocumentWriter:
         A document of which no page was parsed gets no NAME.md; one of an earlier run is removed, as it would not belong
         to the NAME.json beside it.
         """
-        self._stream.close()
+        try:
+            self._stream.close()
+        except OSError as e:  # what is still buffered may not fit on the disk either
+            raise self._unwritable(e) from e
         written = [write_whole(self.folder / f"{self.name}.json", self._document())]
         text = self.folder / f"{self.name}.md"
         if self.totals.pages:
@@ -68,6 +75,9 @@ class DocumentWriter:
             save_drafts(written[-1], self._drafts())
         self._pages.unlink()
         return tuple(written)
+
+    def _unwritable(self, error: OSError) -> OutputError:
+        return OutputError(f"{self._pages}: cannot be written: {error.strerror}; it holds the pages written before")
 
     def _document(self) -> Iterator[str]:
         return document_lines(self.source, self.settings, self.versions, self.error, self.totals, self._lines())
@@ -96,12 +106,13 @@ class DocumentWriter:
 
 
 def result_names(paths: Sequence[Path]) -> list[str]:
-    """A name for the results of each input: its stem; its whole name where stems collide; numbered where that does."""
-    stems = [_folded(p.stem) for p in paths]
+    """A name for the results of each input: its stem; its whole name where stems collide; numbered where that does.
+    Names are cut where they would leave no room for suffixes."""
+    stems = [_folded(_cut(p.stem)) for p in paths]
     taken: set[str] = set()
     names = []
     for path, stem in zip(paths, stems, strict=True):
-        base = path.stem if stems.count(stem) == 1 else path.name
+        base = _cut(path.stem if stems.count(stem) == 1 else path.name)
         name, n = base, 1
         while _folded(name) in taken or (n > 1 and _folded(name) in stems):
             n += 1
@@ -109,6 +120,10 @@ def result_names(paths: Sequence[Path]) -> list[str]:
         taken.add(_folded(name))
         names.append(name)
     return names
+
+
+def _cut(name: str) -> str:
+    return os.fsencode(name)[:MAX_NAME].decode("utf-8", "ignore") if len(os.fsencode(name)) > MAX_NAME else name
 
 
 def _folded(name: str) -> str:

@@ -203,6 +203,24 @@ def test_wrong_usage_is_one_clear_error(workplace: Path, arguments: list[str], s
     assert result.exit_code == (1 if arguments[0].startswith("output") else 2)
 
 
+@pytest.mark.parametrize("name", ["new\nline.pdf", "\x1b[31mred.pdf", "[bold]x.pdf", "~nobody.pdf", "\u202ertl.pdf"])
+def test_odd_names_are_shown_as_they_are_on_one_line(workplace: Path, name: str):
+    blank_pdf(workplace / name)
+    result = run(f"./{name}", f"{name}.missing", "--quiet")
+    assert result.exit_code == 1
+    assert len(list(Path("out").iterdir())) == 2
+    assert result.stderr.count("\n") == 1
+    assert not {"\x1b", "\u202e"} & set(result.stderr)
+
+
+def test_names_as_long_as_a_name_may_be_have_results_too(workplace: Path):
+    names = ["x" * 251 + ".pdf", "x" * 250 + "y.pdf", "\u00e9" * 125 + ".pdf", "a.pdf"]
+    for name in names:
+        blank_pdf(workplace / name)
+    assert run(*names, "save_drafts=true", "--report").exit_code == 0
+    assert len(list(Path("out").iterdir())) == 16
+
+
 @pytest.mark.parametrize("name", ["x" * 5000, "a=" + "x" * 5000, "\0.pdf"])
 def test_a_name_no_file_can_have_is_an_ordinary_failure(workplace: Path, name: str):
     blank_pdf(workplace / "a.pdf")
@@ -344,6 +362,30 @@ def test_a_signal_ends_the_run_in_order_though_a_library_swallows_it(workplace: 
     assert Path("out/a.md").read_text() == "page 1 of a.pdf\n"
     assert load("out/a.json").error == "interrupted after 1 page"
     assert "failure" not in process.stderr
+
+
+@pytest.mark.parametrize("closed", ["sys.stdout = None", "sys.stderr = None", "sys.stdout = open('/dev/full', 'w')"])
+def test_streams_that_are_closed_or_full_do_not_end_a_run(workplace: Path, closed: str):
+    if "full" in closed and not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    blank_pdf(workplace / "a.pdf", 2)
+    code = f"import sys, toys; toys.register_toys(); {closed}; from hsdkit.cli import main; main()"
+    subprocess.run(
+        [sys.executable, "-c", code, "run", *TOY, "a.pdf", "--stream"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)}, timeout=60, check=False,
+    )  # fmt: skip
+    assert load("out/a.json").ok
+    assert len(load("out/a.json").pages) == 2
+
+
+def test_text_that_stdout_cannot_encode_costs_no_page(workplace: Path):
+    blank_pdf(workplace / "a.pdf")
+    process = shell(
+        "run", *TOY, "a.pdf", "verifier.text=\u00fcber \u6f22", "--stream", env={"PYTHONIOENCODING": "ascii"}
+    )
+    assert process.returncode == 0, process.stderr
+    assert "ber" in process.stdout
+    assert Path("out/a.md").read_text(encoding="utf-8") == "\u00fcber \u6f22\n"
 
 
 def test_a_kill_leaves_the_finished_pages_readable(workplace: Path):

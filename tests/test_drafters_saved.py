@@ -121,10 +121,20 @@ def test_a_second_draft_of_a_page_is_an_error(tmp_path: Path):
 def test_files_that_are_not_there_or_not_json(tmp_path: Path):
     with pytest.raises(DrafterError, match="No such file"):
         load_drafts(tmp_path / "gone.json")
-    (tmp_path / "d.json").write_bytes(b"\xff{")
-    with pytest.raises(DrafterError, match="is not JSON"):
-        load_drafts(tmp_path / "d.json")
+    for content in (b"\xff{", b"[" * 100_000, b"9" * 5_000):
+        (tmp_path / "d.json").write_bytes(content)
+        with pytest.raises(DrafterError, match="is not JSON"):
+            load_drafts(tmp_path / "d.json")
     with pytest.raises(DrafterError, match=r"no \*\.drafts\.json in this folder"):
         load_drafts(tmp_path)
     with pytest.raises(OutputError, match="cannot be written"):
         save_drafts(tmp_path / "no" / "d.json", [SAVED])
+
+
+def test_a_number_too_large_for_a_float_is_an_error(tmp_path: Path):
+    save_drafts(tmp_path / "d.json", [SAVED])
+    content = json.loads((tmp_path / "d.json").read_text())
+    content["drafts"][0]["seconds"] = 10**400
+    (tmp_path / "d.json").write_text(json.dumps(content))
+    with pytest.raises(DrafterError, match=r"drafts\[0\].seconds is too large a number"):
+        load_drafts(tmp_path / "d.json")

@@ -249,3 +249,13 @@ def test_totals_of_parts_add_up(several: list[PageResult]):
     halves = Totals.over(several[:2]) + Totals.over(several[2:])
     assert (whole.steps, whole.tokens, whole.accepted_lengths) == (halves.steps, halves.tokens, halves.accepted_lengths)
     assert whole.aal == pytest.approx(halves.aal)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_what_a_full_disk_still_buffers_is_an_output_error(tmp_path: Path):
+    writer = DocumentWriter(tmp_path, "a", "a.pdf", {})
+    writer._stream.close()
+    writer._stream = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115
+    for write in (lambda: writer.add(PageResult(1)), writer.finish):
+        with pytest.raises(OutputError, match=r"a\.pages\.jsonl: cannot be written: No space left"):
+            write()

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from hsdkit.bench import BenchResult, Sample, Spread, Summary
+from hsdkit.cli.console import plain
 from hsdkit.files import make_folder, write_whole
 
 _MOST_SHOWN = 5
@@ -28,17 +28,15 @@ def print_result(out: Console, result: BenchResult, summaries: Sequence[Summary]
         for line in agreement(summaries, baseline):
             out.print(line, soft_wrap=True)
     for note in result.notes[:_MOST_SHOWN]:
-        out.print(f"note: {escape(note)}", soft_wrap=True)
+        out.print(f"note: {plain(note)}", soft_wrap=True)
     if len(result.notes) > _MOST_SHOWN:
         out.print(f"and {len(result.notes) - _MOST_SHOWN} more notes, in bench.json")
     warm = ", ".join(f"{name} {seconds:.2f}" for name, seconds in result.warm_up.items())
     if warm:
-        out.print(f"[dim]warm-up before anything was counted, seconds: {escape(warm)}[/]", soft_wrap=True)
+        out.print(f"[dim]warm-up before anything was counted, seconds: {plain(warm)}[/]", soft_wrap=True)
     for failure in result.failures:
         where = failure.document + (f", page {failure.page}" if failure.page else "")
-        out.print(
-            f"[red]left out:[/] {escape(where)}: {escape(failure.side)}: {escape(failure.reason)}", soft_wrap=True
-        )
+        out.print(f"[red]left out:[/] {plain(where)}: {plain(failure.side)}: {plain(failure.reason)}", soft_wrap=True)
 
 
 def speed_table(summaries: Sequence[Summary], rounds: int) -> Table:
@@ -100,7 +98,7 @@ def agreement(summaries: Sequence[Summary], baseline: str) -> list[str]:
         document, page, first = s.differing[0]
         lines.append(
             f"[yellow]{s.side}: {len(s.differing)} of {s.pages} pages differ from {baseline}[/]; first: "
-            + escape(f"{document}, page {page}, after {first.at} tokens: {first.other!r} instead of {first.baseline!r}")
+            + plain(f"{document}, page {page}, after {first.at} tokens: {first.other!r} instead of {first.baseline!r}")
         )
     return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import warnings
 from typing import IO
@@ -16,6 +17,9 @@ from typer import BadParameter
 #: Wide enough that a table which goes to a file or a pipe is not cut.
 _PIPED_WIDTH = 200
 
+#: What would move the cursor, colour the terminal, break a line or turn the direction of text.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
 
 def console(stream: IO[str] | None = None) -> Console:
     """A rich console on `stream` (stderr by default); plain and wide when that is no terminal."""
@@ -23,12 +27,17 @@ def console(stream: IO[str] | None = None) -> Console:
     return Console(file=stream, width=None if stream.isatty() else _PIPED_WIDTH, highlight=False)
 
 
+def plain(text: str) -> str:
+    """Text from elsewhere (file names, causes) as markup that shows it as it is, on one line."""
+    return escape(_CONTROL.sub(lambda found: repr(found[0])[1:-1], text))
+
+
 def error(message: str) -> None:
-    console().print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    console().print(f"[bold red]error:[/] {plain(message)}", soft_wrap=True)
 
 
 def warn(message: str) -> None:
-    console().print(f"[yellow]note:[/] {escape(message)}", soft_wrap=True)
+    console().print(f"[yellow]note:[/] {plain(message)}", soft_wrap=True)
 
 
 def count(n: int, what: str) -> str:

@@ -8,10 +8,9 @@ import time
 from typing import Protocol
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from hsdkit.cli.console import console, count
+from hsdkit.cli.console import console, count, plain
 from hsdkit.results import PageResult
 from hsdkit.totals import Totals
 
@@ -58,8 +57,10 @@ class LineDisplay:
         try:
             sys.stdout.write(text)
             sys.stdout.flush()
-        except BrokenPipeError:  # whoever read along has gone; the run goes on
+        except OSError as e:  # whoever read along has gone, or the disk is full; the run goes on
             self._stream = False
+            if not isinstance(e, BrokenPipeError):
+                self.say(f"  note: the text cannot be written to stdout any more: {e.strerror}")
 
     def page(self, result: PageResult) -> None:
         self._done += 1
@@ -81,10 +82,10 @@ class LineDisplay:
         self.say(f"{self._name}, page {result.number}: {page_line(result)}{remaining}")
 
     def failure(self, reason: str) -> None:
-        self.out.print(f"[bold red]failed:[/] {escape(reason)}", soft_wrap=True)
+        self.out.print(f"[bold red]failed:[/] {plain(reason)}", soft_wrap=True)
 
     def say(self, text: str) -> None:
-        self.out.print(escape(text), soft_wrap=True)
+        self.out.print(plain(text), soft_wrap=True)
 
     def close(self) -> None:
         pass
@@ -111,14 +112,14 @@ class BarDisplay(LineDisplay):
         self._bar.start()
 
     def status(self, text: str) -> None:
-        self._task = self._bar.add_task(escape(text), total=None, speed="", writing="")
+        self._task = self._bar.add_task(plain(text), total=None, speed="", writing="")
 
     def begin(self, name: str, pages: int) -> None:
         super().begin(name, pages)
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._totals = Totals()
-        self._task = self._bar.add_task(escape(name), total=pages, speed="", writing="")
+        self._task = self._bar.add_task(plain(name), total=pages, speed="", writing="")
 
     def on_text(self, index: int, text: str) -> None:
         self._characters += len(text)

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from hsdkit.cli import console
+from hsdkit.cli.console import plain
 from hsdkit.cli.plugins import readiness
 
 
@@ -39,7 +39,7 @@ def doctor(
     for state in found.states:
         if state.error:
             out.print(
-                f"[red]broken[/]    plugin {escape(f'{state.name} of {state.package}: {state.error}')}", soft_wrap=True
+                f"[red]broken[/]    plugin {plain(f'{state.name} of {state.package}: {state.error}')}", soft_wrap=True
             )
     if not _loads(out, overrides or []):
         raise typer.Exit(1)
@@ -62,7 +62,7 @@ def _machine(out: Console) -> None:
         gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         facts["devices"] = ", ".join([*gpus, "cpu"])
     except Exception as e:  # a broken torch is what a doctor is for
-        facts["devices"] = f"[red]torch cannot be imported: {escape(str(e))}[/]"
+        facts["devices"] = f"[red]torch cannot be imported: {plain(str(e))}[/]"
     for name, fact in facts.items():
         out.print(f"{name:26} {fact}", soft_wrap=True)
 
@@ -90,7 +90,7 @@ def _loads(out: Console, overrides: list[str]) -> bool:
         raise
     except Exception as e:
         reason = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {e}"
-        out.print(f"[bold red]cannot run[/] {names}: {escape(reason)}", soft_wrap=True)
+        out.print(f"[bold red]cannot run[/] {names}: {plain(reason)}", soft_wrap=True)
         return False
     model = f"{made.get('dtype', '')} on {made.get('device', '')}"
     out.print(f"[bold green]can run[/] {names}: loaded in {time.perf_counter() - start:.1f} s, {model}", soft_wrap=True)

@@ -6,10 +6,10 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from hsdkit.cli import console
+from hsdkit.cli.console import plain
 from hsdkit.components import KINDS, Component
 
 
@@ -36,13 +36,13 @@ def plugins(
         if kind in (None, component.kind):
             state = states.get(plugin)
             package = f"{state.package} {state.version}" if state else "registered in process"
-            table.add_row(component.kind, component.name, package, readiness(component), escape(component.summary))
+            table.add_row(component.kind, component.name, package, readiness(component), plain(component.summary))
     out = console.console(sys.stdout)
     out.print(table)
     for state in found.states:
         if state.error:
             out.print(
-                f"[red]broken:[/] {escape(f'plugin {state.name} of {state.package} {state.version}: {state.error}')}"
+                f"[red]broken:[/] {plain(f'plugin {state.name} of {state.package} {state.version}: {state.error}')}"
             )
 
 
@@ -51,4 +51,4 @@ def readiness(component: Component) -> str:
     if not component.missing:
         return "[green]ready[/]"
     modules = ", ".join(r.module for r in component.missing)
-    return f"[yellow]needs {escape(modules)}:[/] {escape(component.install)}"
+    return f"[yellow]needs {plain(modules)}:[/] {plain(component.install)}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
 
-from hsdkit.cli.console import count
+from hsdkit.cli.console import count, plain
 from hsdkit.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -41,9 +40,9 @@ def summary_lines(pipeline: Pipeline, outcome: Outcome) -> list[str]:
         lines.append("seconds: " + ", ".join(f"{phase} {s:.1f}" for phase, s in spent.items()))
     shown, more = outcome.written[:_MOST_FILES], len(outcome.written) - _MOST_FILES
     if shown:
-        lines.append("written: " + escape(", ".join(map(str, shown))) + (f", and {more} more" if more > 0 else ""))
+        lines.append("written: " + plain(", ".join(map(str, shown))) + (f", and {more} more" if more > 0 else ""))
     if outcome.documents > 1 or totals.pages > 1:  # else the failure was the line above
-        lines += [f"[red]failed:[/] {escape(reason)}" for reason in outcome.failures]
+        lines += [f"[red]failed:[/] {plain(reason)}" for reason in outcome.failures]
     return lines
 
 
