@@ -1,12 +1,14 @@
-"""Where and in what type the transformers engine puts a model."""
+"""Where and in what type the transformers engine puts a model; options it refuses."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hsdkit_plugins.engines.hf_model import place
+from hsdkit_plugins.engines.transformers import TransformersConfig
 from models import make
 from transformers import AutoModelForImageTextToText
 
@@ -34,3 +36,9 @@ def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
     model = AutoModelForImageTextToText.from_pretrained(folder)
     with pytest.raises(ConfigError, match=r"engine\.device=nowhere"):
         place(model, "nowhere", "auto", "auto")
+
+
+@pytest.mark.parametrize("wrong", [{"max_rows": 0}, {"threads": 0}, {"threads": "some"}, {"threads": True}])
+def test_options_that_make_no_sense(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
+        TransformersConfig(**wrong)
