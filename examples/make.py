@@ -35,7 +35,7 @@ from reportlab.platypus import (
 #: Page size and body size: about 12 px of text at 90 dpi, which the embedded model reads well.
 PAGE = (105 * mm, 148 * mm)
 BODY = 9.5
-LEADING = 13.0
+LEADING = 14.0
 MARGIN = 6 * mm
 GUTTER = 5 * mm
 #: Bitstream Vera comes with reportlab and is embedded, so the pages look the same whatever fonts a machine has.
@@ -54,9 +54,9 @@ def _style(size: float, font: str = FONT, **more: float) -> ParagraphStyle:
 
 
 STYLES = {
-    Title: _style(BODY * 1.55, BOLD, spaceAfter=6),
-    Heading: _style(BODY * 1.25, BOLD, spaceBefore=6, spaceAfter=3, keepWithNext=1),
-    Para: _style(BODY, spaceAfter=5),
+    Title: _style(BODY * 1.55, BOLD, spaceAfter=8),
+    Heading: _style(BODY * 1.25, BOLD, spaceBefore=8, spaceAfter=7, keepWithNext=1),
+    Para: _style(BODY, spaceAfter=8),
     Items: _style(BODY, leftIndent=13, bulletIndent=2, spaceAfter=1, bulletFontSize=BODY),
 }
 
@@ -76,13 +76,13 @@ def flowables(block: Block, width: float) -> list[Flowable]:
                 ]
             )
         )
-        table.spaceAfter = 6
+        table.spaceAfter = 9
         return [table]
     style = STYLES[type(block)]
     if isinstance(block, Items):
         marks = [f"{i}." if block.numbered else "-" for i, _ in enumerate(block.items, 1)]
         items: list[Flowable] = [Paragraph(t, style, bulletText=m) for t, m in zip(block.items, marks, strict=True)]
-        items[-1].spaceAfter = 5  # type: ignore[attr-defined]
+        items[-1].spaceAfter = 8  # type: ignore[attr-defined]
         return items
     return [Paragraph(block.text, style)]
 

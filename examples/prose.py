@@ -46,10 +46,7 @@ REPORT: tuple[Block, ...] = (
         "list begins."
     ),
     Heading("Why it is slow"),
-    Para(
-        "The model writes one token at a time. For each of them all its weights travel through memory once, "
-        "whether the next word is hard to guess or plain."
-    ),
+    Para("The model writes one token at a time. For each of them all its weights travel through memory once."),
     Para("A light tool has often read the words before, but"),
     Items(("it mixes columns,", "it loses tables,", "it misreads letters.")),
     Heading("The remedy"),

@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from PIL.Image import Image
 
 #: Image processors of this family refuse images longer than 200 times their width.
@@ -43,6 +45,23 @@ def without_extremes(image: Image) -> Image:
     return padded(image, max(image.width, least), max(image.height, least))
 
 
+def without_blank_foot(image: Image, margin: int) -> Image:
+    """Cut `margin` pixels below the last ink: blank paper costs a vision tower as much as text. Coordinates keep their
+    meaning; an image without ink stays whole."""
+    inked = _ink(image).any(axis=1).nonzero()[0]
+    if not len(inked) or inked[-1] + 1 + margin >= image.height:
+        return image
+    return image.crop((0, 0, image.width, int(inked[-1]) + 1 + margin))
+
+
+def _ink(image: Image) -> NDArray[np.bool_]:
+    """(H, W): what differs clearly from the paper."""
+    import numpy as np
+
+    grey = np.asarray(image.convert("L")).astype(np.int16)
+    return np.abs(grey - int(np.median(grey))) > _INK
+
+
 def scaled(image: Image, scale: float) -> Image:
     """Resampled with an area filter: text drawn smaller stays as sharp as it can be."""
     if scale == 1.0:
@@ -62,8 +81,7 @@ def text_height(image: Image) -> float | None:
     """
     import numpy as np
 
-    grey = np.asarray(image.convert("L")).astype(np.int16)
-    ink = np.abs(grey - int(np.median(grey))) > _INK
+    ink = _ink(image)
     width, found = image.width / _STRIPS, None
     # A strip narrower than a few letters shows parts of letters: measure again with wider ones.
     for _ in range(3):

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hsdkit_plugins.targets.dialects import Dialect
-from hsdkit_plugins.targets.images import grid_scale, grid_size, padded, rgb, scaled, text_height, without_extremes
+from hsdkit_plugins.targets.images import (
+    grid_scale,
+    grid_size,
+    padded,
+    rgb,
+    scaled,
+    text_height,
+    without_blank_foot,
+    without_extremes,
+)
 from hsdkit_plugins.targets.transformers_target import CheckpointConfig, TransformersTarget
 
 from hsdkit import hookimpl
@@ -87,7 +96,7 @@ class TinyTarget(TransformersTarget):
         """Scaled down if it is larger than the model reads, and padded with white to whole cells: the processor would
         stretch the image to the grid instead, and blurred text is read worse."""
         least, most = self.pixel_bounds
-        image = without_extremes(rgb(image))
+        image = without_extremes(without_blank_foot(rgb(image), self.cell // 2))
         image = scaled(image, grid_scale(image.width, image.height, self.cell, most))
         return padded(image, *grid_size(image.width, image.height, self.cell, least))
 
