@@ -121,7 +121,7 @@ def test_transparent_parts_are_white() -> None:
 
 def test_tiny_pads_to_whole_cells_and_never_resamples_a_page_that_fits(targets: dict) -> None:
     target = targets["tiny"]
-    image = page(101, 75)
+    image = printed_to_the_foot(101, 75)
     prepared = target.prepare(image)
     assert prepared.size == (112, 80)
     assert list(prepared.crop((0, 0, 101, 75)).getdata()) == list(image.getdata())
@@ -132,9 +132,16 @@ def test_tiny_pads_to_whole_cells_and_never_resamples_a_page_that_fits(targets: 
     assert target.notes(image) == ()
 
 
+def printed_to_the_foot(width: int, height: int) -> Image.Image:
+    """A page that is not cut, because its last rows have ink."""
+    image = page(width, height)
+    image.paste((0, 0, 0), (10, height - 6, width - 10, height - 2))
+    return image
+
+
 def test_tiny_scales_large_pages_down_and_says_so() -> None:
     target = TinyTarget(TinyConfig(max_pixels=100_000))
-    image = page(800, 600)
+    image = printed_to_the_foot(800, 600)
     prepared = target.prepare(image)
     assert prepared.width * prepared.height <= 100_000
     assert abs(prepared.width / prepared.height - 800 / 600) < 0.1
@@ -146,7 +153,7 @@ def test_tiny_scales_large_pages_down_and_says_so() -> None:
 
 def test_crops_are_scaled_as_their_page_is() -> None:
     target = TinyTarget(TinyConfig(max_pixels=100_000))
-    image = page(800, 600)
+    image = printed_to_the_foot(800, 600)
     crop = target.crop(image, Box(0, 0, 400.5, 299.2))
     scale = target.prepare(image).width / 800
     assert crop.width == pytest.approx(401 * scale, abs=8)

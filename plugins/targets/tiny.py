@@ -77,17 +77,24 @@ class TinyTarget(TransformersTarget):
         if self._measured is None or self._measured[0]() is not image:
             height = text_height(image)
             scale = TEXT_HEIGHT / height if height is not None and height > LARGEST_TEXT else 1.0
-            scale = min(scale, grid_scale(image.width, image.height, self.cell, self.pixel_bounds[1]))
+            scale = min(scale, self._fitting(image))
             self._measured = weakref.ref(image), scale
         return self._measured[1]
+
+    def _fitting(self, image: Image) -> float:
+        """The factor at which what is printed on the image fits the model."""
+        inked = self._inked(image)
+        return grid_scale(inked.width, inked.height, self.cell, self.pixel_bounds[1])
+
+    def _inked(self, image: Image) -> Image:
+        return without_blank_foot(rgb(image), self.cell // 2)
 
     def notes(self, image: Image) -> tuple[str, ...]:
         if (scale := self._scale(image)) == 1.0:
             return ()
-        bound = grid_scale(image.width, image.height, self.cell, self.pixel_bounds[1])
         why = (
             f"target 'tiny' takes at most {self.pixel_bounds[1]} px (target.max_pixels)"
-            if scale == bound
+            if scale == self._fitting(image)
             else f"target 'tiny' reads text of about {TEXT_HEIGHT} px, and this is larger"
         )
         return (f"page image of {image.width} x {image.height} px is read at {100 * scale:.0f}% of its size: {why}",)
@@ -96,7 +103,7 @@ class TinyTarget(TransformersTarget):
         """Scaled down if it is larger than the model reads, and padded with white to whole cells: the processor would
         stretch the image to the grid instead, and blurred text is read worse."""
         least, most = self.pixel_bounds
-        image = without_extremes(without_blank_foot(rgb(image), self.cell // 2))
+        image = without_extremes(self._inked(image))
         image = scaled(image, grid_scale(image.width, image.height, self.cell, most))
         return padded(image, *grid_size(image.width, image.height, self.cell, least))
 
