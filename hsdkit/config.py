@@ -130,7 +130,12 @@ def _names(registry: Plugins, kind: Kind) -> list[str]:
 def _schemas(chosen: Mapping[Kind, Component]) -> dict[str, DictConfig]:
     """One typed tree for the run and one a component, holding the defaults."""
     trees = {"run": OmegaConf.structured(RunOptions)}
-    trees |= {kind: OmegaConf.structured(component.config) for kind, component in chosen.items()}
+    for kind, component in chosen.items():
+        try:
+            trees[kind] = OmegaConf.structured(component.config)
+        except Exception as e:  # of a plugin: no dataclass, types no option can have, defaults of another type
+            reason = " ".join(str(e).split())
+            raise PluginError(f"{kind} {component.name!r} is broken: its options are unusable: {reason}") from e
     for tree in trees.values():
         _writable(tree)
     return trees

@@ -13,7 +13,7 @@ import pluggy
 
 from hsdkit import hookspecs
 from hsdkit.components import Component, Kind
-from hsdkit.errors import PluginError
+from hsdkit.errors import HsdkitError, PluginError
 from hsdkit.suggestions import did_you_mean, nearest
 
 GROUP = "hsdkit"
@@ -52,8 +52,8 @@ class Plugins:
         error = None
         try:
             self.register(entry.load(), entry.name)
-        except Exception as e:  # whatever a plugin does wrong is its state, not our failure
-            error = f"{type(e).__name__}: {e}"
+        except (Exception, SystemExit) as e:  # whatever a plugin does wrong is its state, not our failure
+            error = _said(e)
         self.states.append(PluginState(entry.name, package, version, error))
 
     def register(self, plugin: object, name: str) -> None:
@@ -100,7 +100,17 @@ class Plugins:
         if component.missing:
             modules = ", ".join(r.module for r in component.missing)
             raise PluginError(f"{kind} {name!r} needs {modules}, not installed: {component.install}")
-        return component.factory(component.config() if config is None else config, **context)
+        try:
+            return component.factory(component.config() if config is None else config, **context)
+        except HsdkitError:
+            raise
+        except (Exception, SystemExit) as e:  # a factory may do anything
+            plugin = self._components[kind, name][1]
+            raise PluginError(f"{kind} {name!r} of plugin {plugin!r} cannot be built: {_said(e)}") from e
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
 
 
 @cache

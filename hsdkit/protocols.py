@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from hsdkit.documents import Page
 
+#: Longest n-gram that is looked up; `aligned` keeps an index for each length.
+MAX_N = 64
+
 
 @dataclass(frozen=True, slots=True)
 class DecodeSettings:
@@ -43,8 +46,8 @@ class DecodeSettings:
             return f"tau={self.tau}: must be above 0 and at most 1 (1 is exact)"
         if self.matching not in ("aligned", "paper"):
             return f"matching={self.matching}: must be aligned or paper"
-        if self.n < 1:
-            return f"n={self.n}: must be at least 1"
+        if not 1 <= self.n <= MAX_N:
+            return f"n={self.n}: must be between 1 and {MAX_N}"
         number = isinstance(self.max_packed, int) and not isinstance(self.max_packed, bool)
         if self.max_packed != "auto" and not (number and int(self.max_packed) >= 1):
             return f"max_packed={self.max_packed}: must be auto, or a number of tokens from 1 on"

@@ -113,7 +113,7 @@ def test_overlapping_areas_lose_to_the_likelier_whatever_their_class():
     assert [box for box, _, _ in without_overlaps(areas)] == [big, apart, crossing]
 
 
-@pytest.mark.parametrize("wrong", [{"narrow": 0.1}, {"detect_side": 1}, {"threads": -1}])
+@pytest.mark.parametrize("wrong", [{"narrow": 0.1}, {"detect_side": 1}, {"threads": -1}, {"threads": 100_000}])
 def test_options_that_make_no_sense(wrong: dict):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
         RapidOcrConfig(**wrong)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
-from toys import ToyDrafter, Toys, toy_registry
+from toys import TOY, ToyDrafter, ToyDrafterConfig, Toys, toy_registry
 
 import hsdkit.plugins as module
 from hsdkit import hookimpl
 from hsdkit.components import Component, Requirement
+from hsdkit.config import compose
 from hsdkit.errors import PluginError
 from hsdkit.plugins import Plugins
 
@@ -84,3 +87,38 @@ def test_what_a_component_lacks_is_named_with_its_install():
 )
 def test_a_requirement_knows_whether_its_module_is_installed(name: str, there: bool):
     assert Requirement(name, "x").installed is there
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no GPU\nhere"), SystemExit("no GPU here")])
+def test_a_factory_that_fails_is_an_error_naming_component_and_plugin(error: BaseException):
+    class Broken:
+        @hookimpl
+        def hsdkit_components(self) -> list[Component]:
+            def factory(config: Any) -> Any:
+                raise error
+
+            return [Component("drafter", "broken", "", ToyDrafterConfig, factory)]
+
+    registry = toy_registry()
+    registry.register(Broken(), "mine")
+    with pytest.raises(PluginError, match=r"drafter 'broken' of plugin 'mine' cannot be built: \w+: no GPU here"):
+        registry.build("drafter", "broken")
+
+
+def test_a_plugin_that_exits_when_imported_is_listed_as_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "leaving_plugin.py").write_text("import sys; sys.exit('no licence')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [s.error for s in discovered(monkeypatch, gone="leaving_plugin").states] == ["SystemExit: no licence"]
+
+
+@pytest.mark.parametrize("config", [dict, dataclass(type("C", (), {"__annotations__": {"a": object}}))])
+def test_options_no_plugin_can_have_are_an_error_naming_the_component(config: Any):
+    class Odd:
+        @hookimpl
+        def hsdkit_components(self) -> list[Component]:
+            return [Component("drafter", "odd", "", config, ToyDrafter)]
+
+    registry = toy_registry()
+    registry.register(Odd(), "mine")
+    with pytest.raises(PluginError, match="drafter 'odd' is broken: its options are unusable"):
+        compose([*TOY, "drafter=odd"], registry=registry)

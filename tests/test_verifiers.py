@@ -253,6 +253,7 @@ def test_hsd_is_exact_on_other_architectures(architecture: str, tmp_path: Path) 
         ("hsd", {"matching": "exact"}, "must be aligned or paper"),
         ("hsd", {"stage1": "maybe"}, "auto, always or never"),
         ("hsd", {"n": 0}, "n=0"),
+        ("page", {"n": 100_000_000}, "n=100000000: must be between 1 and 64"),
         ("page", {"max_packed": 0}, "max_packed=0"),
         ("page", {"max_packed": "many"}, "must be auto, or a number"),
         ("region", {"region_margin": -1}, "region_margin=-1"),

@@ -77,8 +77,8 @@ class RapidOcrConfig:
             raise ValueError(f"detect_side={self.detect_side}: must be at least 32")
         if not 0.3 <= self.narrow <= 1:
             raise ValueError(f"narrow={self.narrow}: must be between 0.3 and 1")
-        if self.threads < 0:
-            raise ValueError(f"threads={self.threads}: must be 0 (all cores) or more")
+        if not 0 <= self.threads <= 1024:
+            raise ValueError(f"threads={self.threads}: must be between 0 (all cores) and 1024")
 
 
 class RapidOcr:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from hsdkit.decoding.budget import CostCurve
 
+#: More than any machine has; asked for very many, OpenMP ends the process.
+MAX_THREADS = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class TransformersConfig:
@@ -34,8 +37,8 @@ class TransformersConfig:
         if self.max_rows < 1:
             raise ValueError(f"max_rows={self.max_rows}: must be at least 1")
         number = isinstance(self.threads, int) and not isinstance(self.threads, bool)
-        if self.threads != "auto" and not (number and int(self.threads) >= 1):
-            raise ValueError(f"threads={self.threads}: must be auto, or a number from 1 on")
+        if self.threads != "auto" and not (number and 1 <= int(self.threads) <= MAX_THREADS):
+            raise ValueError(f"threads={self.threads}: must be auto, or a number from 1 to {MAX_THREADS}")
 
 
 class TransformersEngine:
