@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from simulate import characters, licence, misread, subwords, tokens_per_step
 
+from hsdkit import Pipeline, compose
 from hsdkit.decoding.codec import TokenizerCodec
 from hsdkit.decoding.matching import build
 from hsdkit.protocols import DecodeSettings
@@ -35,6 +37,31 @@ def test_aligned_takes_1_8_times_as_many_tokens_a_step_on_misread_drafts(errors:
 def test_aligned_does_so_on_single_characters_too(errors: float) -> None:
     paper, aligned = gain(characters(), licence()[:20], errors)
     assert aligned >= 1.8 * paper
+
+
+@pytest.fixture(scope="module")
+def written_by_tiny() -> tuple[TokenizerCodec, tuple[str, ...]]:
+    """The embedded model's codec, and the paragraphs it wrote for some example pages, its mistakes included."""
+    pipeline = Pipeline(compose({"drafter": "pdftext", "pages": "1-4"}))
+    booklet = pipeline.parse(Path(__file__).parent.parent / "examples" / "ten_pages.pdf")
+    paragraphs = [p for page in booklet.pages for p in page.text.split("\n\n")]
+    return TokenizerCodec(pipeline.target.tokenizer), tuple(paragraphs)
+
+
+@pytest.mark.parametrize("nodes", [23, 127])
+@pytest.mark.parametrize("errors", [0.01, 0.03, 0.05])
+def test_aligned_does_so_on_what_the_embedded_model_writes(
+    written_by_tiny: tuple[TokenizerCodec, tuple[str, ...]], errors: float, nodes: int
+) -> None:
+    paper, aligned = gain(*written_by_tiny, errors, nodes)
+    assert aligned >= 1.8 * paper
+
+
+def test_aligned_is_never_behind_on_what_the_embedded_model_writes(
+    written_by_tiny: tuple[TokenizerCodec, tuple[str, ...]],
+) -> None:
+    paper, aligned = gain(*written_by_tiny, 0.0)
+    assert aligned >= paper
 
 
 @pytest.mark.parametrize("codec", CODECS)
