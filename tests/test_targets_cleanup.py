@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hsdkit_plugins.targets.cleanup import clean, without_loop
@@ -81,3 +82,11 @@ def test_every_table_tag_is_closed_in_order(tokens: list[str]) -> None:
         else:
             open_tags.append(tag[1:-1])
     assert open_tags == []
+
+
+@pytest.mark.parametrize("start", ["a", "\\(", "\\[", "<table", "```"])
+@pytest.mark.parametrize("filling", [" ", "\t", "\n", " \n", "<td>"])
+def test_no_output_takes_long_to_clean(start: str, filling: str):
+    begin = time.process_time()
+    clean(start + filling * 20_000 + "b", HTML)
+    assert time.process_time() - begin < 2

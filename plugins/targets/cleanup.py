@@ -14,6 +14,9 @@ _CUT_TAG = re.compile(r"<[/a-zA-Z][^<>\n]{0,60}\Z|<\Z")
 _TAG = re.compile(r"<(/?)(table|thead|tbody|tr|td|th)\b[^<>]*>", re.IGNORECASE)
 _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL | re.IGNORECASE)
 _CODE = re.compile(r"(^```.*?^```[^\n]*$)", re.DOTALL | re.MULTILINE)
+#: No spaces beside the dots: where an end is missing, each of several repeats would be tried with each other.
+_DISPLAY = re.compile(r"\\\[(.*?)\\\]", re.DOTALL)
+_INLINE = re.compile(r"\\\((.*?)\\\)")
 #: A tail is a loop when a unit of at most `_UNIT` characters repeats `_TIMES` times over at least `_LENGTH` characters.
 _UNIT, _TIMES, _LENGTH = 400, 4, 60
 
@@ -30,7 +33,7 @@ def clean(text: str, dialect: Dialect, finish_reason: FinishReason = "eos") -> s
         text = _CUT_TAG.sub("", text)
     parts = _CODE.split(text)
     parts[::2] = [_outside_code(part, dialect) for part in parts[::2]]
-    return re.sub(r"[ \t]+$", "", "".join(parts), flags=re.MULTILINE).strip()
+    return "\n".join(line.rstrip(" \t") for line in "".join(parts).split("\n")).strip()
 
 
 def without_loop(text: str) -> str:
@@ -53,8 +56,8 @@ def without_loop(text: str) -> str:
 def _outside_code(text: str, dialect: Dialect) -> str:
     text = _closed_tables(text)
     # One dialect: display formulas between $$, inline ones between $.
-    text = re.sub(r"\\\[[ \t]*\n?(.*?)\n?[ \t]*\\\]", r"$$\n\1\n$$", text, flags=re.DOTALL)
-    text = re.sub(r"\\\([ \t]*(.*?)[ \t]*\\\)", r"$\1$", text)
+    text = _DISPLAY.sub(lambda m: f"$$\n{m[1].strip()}\n$$", text)
+    text = _INLINE.sub(lambda m: f"${m[1].strip()}$", text)
     if dialect.tables == "markdown":
         text = _TABLE.sub(lambda m: markdown_table(html_grid(m[0])), text)
     return re.sub(r"\n{3,}", "\n\n", text)
