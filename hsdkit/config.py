@@ -19,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from hsdkit.components import KINDS, Component, Kind
 from hsdkit.config_layers import Assignment, component_layer, default_layer, experiment_layers, override_layer
 from hsdkit.config_types import convert, describe, field_type, plain_text
-from hsdkit.documents import MAX_PIXELS
+from hsdkit.documents import MAX_PIXELS, check_options
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.protocols import DecodeSettings
@@ -201,7 +201,8 @@ def _unknown(assignment: Assignment, chosen: Mapping[Kind, Component], registry:
 
 
 def _typed(trees: Mapping[str, DictConfig], chosen: Mapping[Kind, Component], notes: tuple[str, ...]) -> RunConfig:
-    run = OmegaConf.to_object(trees["run"])
+    run: Any = OmegaConf.to_object(trees["run"])
+    check_options(144 if run.dpi is None else run.dpi, run.rotate, run.max_pixels)  # before a model is loaded for it
     values: dict[str, Any] = {f.name: getattr(run, f.name) for f in fields(RunOptions)}
     composed: dict[str, Any] = _plain(trees["run"])
     for kind, component in chosen.items():

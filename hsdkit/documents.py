@@ -165,12 +165,7 @@ def open_document(
     down, and its `notes` say so. Raises `DocumentError` for a file that cannot be opened and for pages it does not
     have, `ConfigError` for an option that makes no sense.
     """
-    if rotate not in (0, 90, 180, 270):
-        raise ConfigError(f"rotate={rotate}: a page can be turned by 0, 90, 180 or 270 degrees")
-    if not 1 <= dpi <= 2400:
-        raise ConfigError(f"dpi={dpi}: must be between 1 and 2400")
-    if max_pixels < 1024:
-        raise ConfigError(f"max_pixels={max_pixels}: must be at least 1024")
+    check_options(dpi, rotate, max_pixels)
     path = Path(path)
     reader = _open_reader(path, dpi, password, rotate, max_pixels)
     try:
@@ -181,6 +176,16 @@ def open_document(
         reader.close()
         raise
     return Document(path, reader, numbers)
+
+
+def check_options(dpi: float, rotate: int, max_pixels: int) -> None:
+    """Raises `ConfigError` for a value with which no document can be opened."""
+    if rotate not in (0, 90, 180, 270):
+        raise ConfigError(f"rotate={rotate}: a page can be turned by 0, 90, 180 or 270 degrees")
+    if not 1 <= dpi <= 2400:
+        raise ConfigError(f"dpi={dpi:g}: must be between 1 and 2400")
+    if max_pixels < 1024:
+        raise ConfigError(f"max_pixels={max_pixels}: must be at least 1024")
 
 
 def _open_reader(path: Path, dpi: float, password: str | None, rotate: int, max_pixels: int) -> PageReader:

@@ -32,7 +32,7 @@ class ImageFile:
         except UnidentifiedImageError as e:
             raise DocumentError("is neither a PDF nor an image that can be read (PNG, JPEG, TIFF, WebP, BMP)") from e
         except Image.DecompressionBombError as e:
-            raise DocumentError(f"the image is too large to decode safely: {e}") from e
+            raise DocumentError(f"the image is too large to decode safely, scale it down first: {e}") from e
         except Exception as e:  # Pillow's decoders raise many kinds on a damaged header
             raise DocumentError(f"is a damaged image: {_cause(e)}") from e
 

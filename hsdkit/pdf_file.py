@@ -102,7 +102,7 @@ def _why_not_opened(error: pdfium.PdfiumError, path: Path, password: str | None)
         return "is encrypted in a way PDFium does not support; remove the encryption with another tool first"
     if _has_no_pages(path):
         return "has no pages"
-    return f"is a broken PDF: {error}; repairing it (qpdf, mutool) may help"
+    return f"is a broken PDF: {str(error).rstrip('.')}; repairing it (qpdf, mutool) may help"
 
 
 def _has_no_pages(path: Path) -> bool:

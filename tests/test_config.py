@@ -267,3 +267,9 @@ def test_a_password_is_never_in_an_error():
 
 def test_an_option_of_another_component_says_whose_it_is():
     assert "it is an option of verifier=toy" in refusal("verifier=other", "verifier.step=1", registry=two_verifiers())
+
+
+@pytest.mark.parametrize("wrong", ["dpi=-1", "dpi=nan", "max_pixels=0"])
+def test_values_no_document_can_be_opened_with_are_refused_before_anything_is_loaded(wrong: str):
+    with pytest.raises(ConfigError, match=f"^{wrong}: must be"):
+        compose([*TOY, wrong], registry=toy_registry())
