@@ -48,7 +48,9 @@ def without_extremes(image: Image) -> Image:
 def without_blank_foot(image: Image, margin: int) -> Image:
     """Cut `margin` pixels below the last ink: blank paper costs a vision tower as much as text. Coordinates keep their
     meaning; an image without ink stays whole."""
-    inked = _ink(image).any(axis=1).nonzero()[0]
+    import numpy as np
+
+    inked = np.flatnonzero(_ink(image).any(axis=1))
     if not len(inked) or inked[-1] + 1 + margin >= image.height:
         return image
     return image.crop((0, 0, image.width, int(inked[-1]) + 1 + margin))
