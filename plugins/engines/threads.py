@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 
 import torch
 
@@ -15,9 +16,12 @@ SMALL = 50_000_000
 #: What torch would use by itself; read before any engine changes it for the process.
 ALL_THREADS = torch.get_num_threads()
 
+#: Patches of an ordinary page.
+PAGE_PATCHES = 2048
 
-def fastest_threads(run: Callable[[int], float], rounds: int = 3) -> int:
-    """One thread or all that torch would use, whichever makes verification passes faster in the mean.
+
+def fastest_threads(run: Callable[[int], float], widths: Sequence[int] = (1, 1, 1, MAX_PACKED), rounds: int = 3) -> int:
+    """One thread or all that torch would use, whichever makes verification passes of these widths faster in the mean.
 
     `run(width)` makes a pass and returns its seconds. Leaves torch's number of threads as it was.
     """
@@ -26,7 +30,7 @@ def fastest_threads(run: Callable[[int], float], rounds: int = 3) -> int:
         return 1
     one = all_ = 0.0
     try:
-        for width in (1, 1, 1, MAX_PACKED) * rounds:
+        for width in tuple(widths) * rounds:
             torch.set_num_threads(1)
             one += run(width)
             torch.set_num_threads(default)
@@ -36,6 +40,15 @@ def fastest_threads(run: Callable[[int], float], rounds: int = 3) -> int:
     finally:
         torch.set_num_threads(default)
     return 1 if one <= all_ else default
+
+
+@torch.inference_mode()
+def image_work(patches: int) -> float:
+    """Seconds of attention among so many patches, the largest part of reading a page image with a small model."""
+    states = torch.zeros(1, 4, patches, 32)
+    begun = perf_counter()
+    torch.nn.functional.scaled_dot_product_attention(states, states, states)
+    return perf_counter() - begun
 
 
 @contextmanager

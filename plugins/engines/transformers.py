@@ -25,7 +25,7 @@ class TransformersConfig:
     greedy, and the checkpoint's own type elsewhere. attention: an attention implementation of `transformers`; "auto" is
     sdpa that leaves grouped heads grouped, with the same numbers and less memory traffic. max_rows: sequences decoded
     in one batch; more are decoded in turn. threads: CPU threads of torch, in the whole process; "auto" measures whether
-    one or all of them decode faster, and reads images with all."""
+    one or all of them are faster, for images and for steps."""
 
     device: str = "auto"
     dtype: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
@@ -107,15 +107,24 @@ class TransformersEngine:
     def _set_threads(self, model: HFModel) -> None:
         import torch
         from hsdkit_plugins.engines.hf_model import pass_timer
-        from hsdkit_plugins.engines.threads import ALL_THREADS, SMALL, fastest_threads
+        from hsdkit_plugins.engines.threads import (
+            ALL_THREADS,
+            PAGE_PATCHES,
+            SMALL,
+            fastest_threads,
+            image_work,
+            torch_threads,
+        )
 
         threads = self._config.threads
         if isinstance(threads, int):
             torch.set_num_threads(threads)
         elif model.model.num_parameters() <= SMALL:
-            # An image and its prompt are large work, worth sharing where single steps are not.
-            model.prompt_threads = ALL_THREADS
-            torch.set_num_threads(fastest_threads(pass_timer(model, 1)))
+            with torch_threads(ALL_THREADS):
+                # Images are large work, often worth sharing where single steps are not.
+                model.prompt_threads = fastest_threads(image_work, (PAGE_PATCHES,))
+                steps = fastest_threads(pass_timer(model, 1))
+            torch.set_num_threads(steps)
 
     def cost_curve(self, rows: int) -> CostCurve:
         """Cost of a verification pass with that many rows (rounded up to a power of two), measured at first use."""
