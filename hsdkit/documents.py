@@ -272,7 +272,7 @@ def find_inputs(inputs: Iterable[str | os.PathLike[str]]) -> list[Path]:
             raise DocumentError(f"{name}: no such file or folder")
         found.update(dict.fromkeys(files))
     if not found:
-        raise DocumentError("no input: name a PDF or image file, a folder, or a glob such as 'scans/*.png'")
+        raise DocumentError(NO_INPUT)
     return list(found)
 
 
@@ -287,6 +287,9 @@ def bounded_scale(width: float, height: float, scale: float, max_pixels: int) ->
         scale *= 0.995
     return scale
 
+
+#: What a run without documents is told.
+NO_INPUT = "no input: name a PDF or image file, a folder, or a glob such as 'scans/*.png'"
 
 #: Longest side of a page image: image libraries count rows in 16 bits in places.
 MAX_SIDE = 30_000

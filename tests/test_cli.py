@@ -233,8 +233,23 @@ def test_a_name_no_file_can_have_is_an_ordinary_failure(workplace: Path, name: s
 
 def test_no_input_is_an_error_that_says_what_to_name(workplace: Path):
     result = run()
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "name a PDF or image file" in result.stderr
+
+
+def test_options_written_in_another_way_are_told_how(workplace: Path):
+    blank_pdf(workplace / "a.pdf")
+    spaced = run("a.pdf", "output", "=", "there", "Drafter.words=3", "nope.pdf")
+    assert spaced.exit_code == 1
+    hinted = [line.split()[1].rstrip(":") for line in spaced.stderr.splitlines() if "KEY=VALUE" in line]
+    assert hinted == ["output", "=", "Drafter.words=3"]
+    dashed = run("a.pdf", "--verifier.tau=0.5")
+    assert dashed.exit_code == 2
+    assert "verifier.tau=..." in dashed.stderr
+    assert "KEY=VALUE, such as" not in run("a.pdf", "--reports").stderr
+    several = hsdkit("bench", *TOY, "a.pdf", "verifier=autoregressive,hsd")
+    assert several.exit_code == 2
+    assert "verifiers=autoregressive,hsd" in several.stderr
 
 
 def test_a_missing_extra_names_the_package_to_install(workplace: Path):

@@ -32,6 +32,7 @@ class Commands(TyperGroup):
             raise
         except Exception as e:
             if console.is_usage_error(e):
+                console.explain_dashes(e)
                 raise
             log.debug("failed", exc_info=True)
             console.error(f"unexpected {type(e).__name__}: {e} (this is a bug in hsdkit; --debug shows where)")

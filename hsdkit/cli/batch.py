@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from hsdkit.cli import console
@@ -12,9 +12,10 @@ from hsdkit.cli.display import Display, choose_display
 from hsdkit.cli.interrupts import Interrupts
 from hsdkit.cli.report_file import Report
 from hsdkit.cli.summary import print_summary
-from hsdkit.config import RunConfig
-from hsdkit.documents import Document, Page, find_inputs
-from hsdkit.errors import DocumentError, HsdkitError
+from hsdkit.components import KINDS
+from hsdkit.config import RunConfig, RunOptions
+from hsdkit.documents import NO_INPUT, Document, Page, find_inputs
+from hsdkit.errors import ConfigError, DocumentError, HsdkitError
 from hsdkit.files import make_folder
 from hsdkit.pipeline import Pipeline
 from hsdkit.results import PageResult
@@ -76,10 +77,18 @@ def _find(inputs: tuple[str, ...], outcome: Outcome) -> list[Path]:
         except (DocumentError, OSError, ValueError) as e:
             reason = str(e) if isinstance(e, DocumentError) else f"{given!r:.80}: {e.args[-1]}"
             outcome.failures.append(reason)
-            console.error(reason)
+            console.error(reason + (OPTION_HINT if _meant_as_option(given) else ""))
     if not inputs:
-        find_inputs([])  # raises, saying what an input may be
+        raise ConfigError(NO_INPUT)
     return list(found)
+
+
+#: Added to what is said of an input that is no file: `output = parsed`, `drafter pdftext`, `Output=parsed`.
+OPTION_HINT = " (if an option was meant: KEY=VALUE, in small letters, without spaces)"
+
+
+def _meant_as_option(given: str) -> bool:
+    return "=" in given or given.partition(".")[0].lower() in {*KINDS, *(f.name for f in fields(RunOptions))}
 
 
 @dataclass(slots=True)

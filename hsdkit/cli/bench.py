@@ -28,20 +28,22 @@ DEFAULT_ROUNDS = 5
 
 HELP = """Measure verifiers against each other on documents: same pages, same loaded model, in turn, several rounds.
 
-Rendering and drafting are made anew each round and are part of the end-to-end time. All outputs are compared with those
-of the first side, token for token. Writes bench.json into the output folder.
+Rendering and drafting are made anew each round and are part of the end-to-end
+time. All outputs are compared with those of the first side, token for token.
+Writes bench.json into the output folder.
 
 [bold]Its own options[/]
 
-  verifiers=A,B,...  what to measure, the baseline first; `generate` is plain transformers.generate on the same model
-                     [dim](default: autoregressive,generate and the configured verifier)[/]
-  rounds=N           [dim](default: 5)[/]
+  verifiers=A,B,...  what to measure, the baseline first; `generate` is
+                     plain transformers.generate on the same model
+                     [dim](autoregressive,generate and the configured one)[/]
+  rounds=N           [dim](5)[/]
 
 [bold]Examples[/]
 
   hsdkit bench report.pdf drafter=pdftext
   hsdkit bench verifiers=autoregressive,page,hsd rounds=3 pages=1-4 scans/
-  hsdkit bench draft=always drafter=rapidocr scan.png    [dim]draft even where it does not seem to pay[/]
+  hsdkit bench draft=always drafter=rapidocr scan.png  [dim]though it may not pay[/]
 
 [bold]Exit code[/]  0: all pages measured; 1: some failed and are left out; 2: usage."""
 
@@ -50,7 +52,7 @@ def bench(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KEY=VALUE]... [FILE]...",
+            metavar="KEY=VALUE|FILE",
             show_default=False,
             help="Options as for `hsdkit run`, verifiers= and rounds=, and the documents.",
         ),
@@ -77,12 +79,19 @@ def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> i
     from hsdkit.bench import GENERATE, measure, summarise
     from hsdkit.cli.bench_output import print_result, write_json
     from hsdkit.config import compose
-    from hsdkit.documents import find_inputs
+    from hsdkit.documents import NO_INPUT, find_inputs
 
+    for given in overrides:
+        if given.startswith("verifier=") and "," in given:
+            raise ConfigError(
+                f"{given}: a run has one verifier; to measure several write {given.replace('r=', 'rs=', 1)}"
+            )
     rounds = parse_rounds(own.get("rounds", str(DEFAULT_ROUNDS)))
     configured = compose(overrides, inputs=inputs)
     names = parse_verifiers(own.get("verifiers"), configured.verifier.name)
     configs = {name: _with_verifier(overrides, inputs, name, configured) for name in names if name != GENERATE}
+    if not configured.input:
+        raise ConfigError(NO_INPUT)
     paths = find_inputs(configured.input)
     pipeline, sides = build_sides(names, configs, configured)
     with ExitStack() as stack:

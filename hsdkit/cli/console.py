@@ -7,7 +7,8 @@ import os
 import re
 import sys
 import warnings
-from typing import IO
+from dataclasses import fields
+from typing import IO, Any
 
 import typer
 from rich.console import Console
@@ -49,6 +50,16 @@ def is_usage_error(e: Exception) -> bool:
     """Whether the argument parser raised it, which then explains it itself."""
     click_exception = next(c for c in BadParameter.__mro__ if c.__name__ == "ClickException")
     return isinstance(e, click_exception)
+
+
+def explain_dashes(e: Any) -> None:
+    """Says of `--output parsed` that it is written `output=parsed`; leaves every other error as it is."""
+    from hsdkit.components import KINDS
+    from hsdkit.config import RunOptions
+
+    name = (getattr(e, "option_name", None) or "").lstrip("-").replace("-", "_")
+    if name.partition(".")[0] in {*KINDS, *(f.name for f in fields(RunOptions))}:
+        e.message = f"{e.message}: options of a run are KEY=VALUE, such as {name}=..."
 
 
 def set_up(debug: bool) -> None:

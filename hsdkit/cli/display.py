@@ -145,6 +145,6 @@ def page_line(result: PageResult) -> str:
     """`812 tokens in 131 steps (6.2 a step), 1.3 s`, and how it ended unless the model ended it."""
     totals = Totals.of(result)
     ended = {"length": ", cut at max_new_tokens", "loop": ", stopped: it went on repeating itself"}
-    both = " of both stages" if len(result.stages) > 1 else ""
-    speed = f" in {count(totals.steps, 'step')}{both} ({totals.tokens_per_step:.1f} a step)" if totals.steps else ""
+    both = f"; in both stages {totals.tokens}" if len(result.stages) > 1 else ""
+    speed = f"{both} in {count(totals.steps, 'step')} ({totals.tokens_per_step:.1f} a step)" if totals.steps else ""
     return f"{count(result.page_tokens, 'token')}{speed}, {result.seconds:.1f} s{ended.get(result.finish_reason, '')}"

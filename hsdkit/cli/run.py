@@ -18,16 +18,16 @@ Writes NAME.md and NAME.json for each into the output folder.
 
 [bold]Examples[/]
 
-  hsdkit run report.pdf                                  [dim]the default: exact, drafts from text layer or OCR[/]
-  hsdkit run scans/ 'more/*.png' output=parsed           [dim]a folder and a glob, results in parsed/[/]
-  hsdkit run pages=1-3,7 report.pdf --stream             [dim]some pages, text as it is written[/]
-  hsdkit run drafter=pdftext verifier.tau=0.75 a.pdf     [dim]choose components and set their options[/]
-  hsdkit run experiment=paper report.pdf --report        [dim]the published setting; also writes NAME.html[/]
-  hsdkit run target=qwen_vl target.model=/models/q a.pdf [dim]another model[/]
-  hsdkit run verifier=page --show-config                 [dim]every option with its value, as YAML[/]
+  hsdkit run report.pdf                            [dim]the default: exact[/]
+  hsdkit run scans/ 'more/*.png' output=parsed     [dim]a folder and a glob[/]
+  hsdkit run report.pdf pages=1-3,7 --stream       [dim]text as it is written[/]
+  hsdkit run a.pdf drafter=pdftext verifier.n=4    [dim]components, options[/]
+  hsdkit run report.pdf experiment=paper --report  [dim]the published setting[/]
+  hsdkit run a.pdf target=qwen_vl target.model=/q  [dim]another model[/]
+  hsdkit run verifier=page --show-config           [dim]all options, as YAML[/]
 
-[bold]Exit code[/]  0: all parsed; 1: some failed, the rest is written; 2: usage; 130: Ctrl-C (143: SIGTERM),
-with what was done."""
+[bold]Exit code[/]  0: all parsed; 1: some failed, the rest is written; 2: usage;
+130: Ctrl-C (143: SIGTERM), with what was done."""
 
 
 def run(

@@ -31,8 +31,9 @@ def summary_lines(pipeline: Pipeline, outcome: Outcome) -> list[str]:
     if totals.pages:
         lines.append(f"{count(totals.page_tokens, 'token')} written in {totals.wall:.1f} s, {_exactness(pipeline)}")
     if totals.steps:
+        both = " of both stages" if totals.tokens > totals.page_tokens else ""
         lines.append(
-            f"{count(totals.steps, 'verification step')}, {totals.tokens_per_step:.2f} tokens a step, "
+            f"{count(totals.steps, 'verification step')}{both}, {totals.tokens_per_step:.2f} tokens a step, "
             f"AAL {totals.aal:.2f}"
         )
     spent = {phase.replace("_", " "): s for phase, s in totals.seconds.items() if s >= 0.05}
