@@ -147,4 +147,5 @@ def page_line(result: PageResult) -> str:
     ended = {"length": ", cut at max_new_tokens", "loop": ", stopped: it went on repeating itself"}
     both = f"; in both stages {totals.tokens}" if len(result.stages) > 1 else ""
     speed = f"{both} in {count(totals.steps, 'step')} ({totals.tokens_per_step:.1f} a step)" if totals.steps else ""
-    return f"{count(result.page_tokens, 'token')}{speed}, {result.seconds:.1f} s{ended.get(result.finish_reason, '')}"
+    how = ended.get(result.finish_reason, "" if result.markdown.strip() else ", the model wrote no text")
+    return f"{count(result.page_tokens, 'token')}{speed}, {result.seconds:.1f} s{how}"
