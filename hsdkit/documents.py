@@ -6,14 +6,13 @@ What a file is, is decided by its content, never by its suffix. PDFs are read by
 from __future__ import annotations
 
 import glob
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hsdkit.errors import ConfigError, DocumentError
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from PIL.Image import Image
 
+    from hsdkit.page_image import PageReader
     from hsdkit.textlayer import TextLayer
 
 #: What a folder is searched for. A file named outright may have any suffix.
@@ -31,26 +31,6 @@ SUFFIXES = frozenset({".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp",
 MAX_PIXELS = 16_000_000
 
 Pages = str | int | Sequence[int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class PageImage:
-    """A page as a file reader hands it over: RGB image, its resolution, remarks, and how to read its text layer."""
-
-    image: Image
-    dpi: float
-    notes: tuple[str, ...] = ()
-    read_text: Callable[[], TextLayer] | None = None
-
-
-class PageReader(Protocol):
-    """An open file of pages; `index` counts from 0. `page` raises `DocumentError` for a page that cannot be read."""
-
-    count: int
-
-    def page(self, index: int) -> PageImage: ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,23 +256,8 @@ def find_inputs(inputs: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return list(found)
 
 
-def bounded_scale(width: float, height: float, scale: float, max_pixels: int) -> float:
-    """The largest factor up to `scale` at which a `width` x `height` page, sides rounded up, is within `max_pixels`."""
-    scale = min(scale, MAX_SIDE / max(width, height))
-    pixels = max(1.0, width * scale) * max(1.0, height * scale)
-    if pixels > max_pixels:
-        # A side that has shrunk to one pixel cannot shrink further: then only the other side gives.
-        scale = min(scale * (max_pixels / pixels) ** 0.5, max_pixels / max(width, height))
-    while math.ceil(width * scale) * math.ceil(height * scale) > max_pixels:
-        scale *= 0.995
-    return scale
-
-
 #: What a run without documents is told.
 NO_INPUT = "no input: name a PDF or image file, a folder, or a glob such as 'scans/*.png'"
-
-#: Longest side of a page image: image libraries count rows in 16 bits in places.
-MAX_SIDE = 30_000
 
 
 def _at_home(path: Path) -> Path:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
-from hsdkit.documents import PageImage, bounded_scale
 from hsdkit.errors import DocumentError
+from hsdkit.page_image import PageImage, bounded_scale
 
 #: Most pixels that are ever decoded (A4 at 1,000 dpi); a larger image may be a decompression bomb.
 MAX_DECODED = 100_000_000

@@ -13,8 +13,8 @@ from pathlib import Path
 import pypdfium2 as pdfium
 import pypdfium2.raw as c
 
-from hsdkit.documents import PageImage, bounded_scale
 from hsdkit.errors import DocumentError
+from hsdkit.page_image import PageImage, bounded_scale
 from hsdkit.pdf_geometry import Projection, projection_of
 from hsdkit.pdf_text import read_text_layer
 from hsdkit.textlayer import TextLayer
