@@ -15,6 +15,7 @@ from hsdkit_plugins.targets.tiny import TinyConfig, TinyTarget
 from hsdkit_plugins.verifiers.common import crops_of
 from models import make
 from PIL import Image, ImageDraw, ImageFont
+from rapidfuzz import fuzz
 
 from hsdkit.documents import Page
 from hsdkit.plugins import Plugins, plugins
@@ -138,8 +139,11 @@ def test_stage_1_reads_every_region_and_stage_2_drafts_from_it() -> None:
     assert first.region_index == (1, 4, 5)
     assert len(first.sequences) == 3
     assert first.times.total > 0
-    for sequence, words in zip(first.sequences, ("harbour", "winter", "pier"), strict=True):
-        assert words[:3] in sequence.text, sequence.text
+    texts = [region.text for region in good().regions]
+    for sequence, own in zip(first.sequences, texts, strict=True):
+        # whatever weights ship, they misread a letter here and there
+        assert fuzz.ratio(own, sequence.text) > 70, sequence.text
+        assert max(texts, key=lambda text: fuzz.ratio(text, sequence.text)) == own
     assert verdict.notes == ()
 
 
