@@ -66,15 +66,15 @@ def decode(
         for i, (b, tree) in enumerate(zip(live, packed, strict=True)):
             context = rows[b].prompt + rows[b].tokens if processors else ()
             path, bonus = walk(tree, Verdicts(logits[i], best[i], processors, context), settings.tau, model.eos_ids)
-            walks.append((b, tree, path, bonus))
+            source = tree.source(path[-1])
+            walks.append((b, tree, path, bonus, source))
             emitted = [tree.tokens[node] for node in path[1:]] + ([] if bonus is None else [bonus])
-            _tell(on_text, b, rows[b].emit(emitted, len(path) - 1, tree.source(path[-1])))
-        cache.keep([path for _, _, path, _ in walks])
+            _tell(on_text, b, rows[b].emit(emitted, len(path) - 1, source))
+        cache.keep([path for _, _, path, _, _ in walks])
 
         seconds = perf_counter() - begun
-        for b, tree, path, bonus in walks:
-            step = Step(len(tree) - 1, len(path) - 1, bonus is not None, tree.source(path[-1]), seconds)
-            rows[b].steps.append(step)
+        for b, tree, path, bonus, source in walks:
+            rows[b].steps.append(Step(len(tree) - 1, len(path) - 1, bonus is not None, source, seconds))
         budget.spent(len(live), tokens.shape[1], verify_seconds, seconds - verify_seconds)
         verifying += verify_seconds
         forwards += 1
