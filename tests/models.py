@@ -13,10 +13,11 @@ from typing import Any
 
 import torch
 import transformers
+from hsdkit_plugins.targets.profile import Profile, profile_component
 from PIL import Image, ImageDraw
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from hsdkit.protocols import DecodeRequest
+from hsdkit.protocols import BLANK_LINE, NOTHING, DecodeRequest
 
 SPECIALS = [
     "<|endoftext|>",
@@ -218,11 +219,18 @@ def page(width: int = 96, height: int = 64, seed: int = 0) -> Image.Image:
     return image
 
 
+def target_of(profile: Profile, folder: Path | str, **options: Any) -> Any:
+    """The target of a profile on the checkpoint in `folder`, as the command line would build it."""
+    component = profile_component(profile)
+    return component.factory(component.config(model=str(folder), **options))
+
+
 class SimpleTarget:
     """Loads a checkpoint folder with the stock classes and builds right-padded inputs; renders drafts as they are."""
 
     name = "simple"
     dpi = 100
+    separator = BLANK_LINE
 
     def __init__(self, folder: Path, processors: Sequence[Any] = (), eos_ids: frozenset[int] | None = None) -> None:
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -251,6 +259,12 @@ class SimpleTarget:
 
     def render(self, region: Any) -> str:
         return str(region.text)
+
+    def page_drafts(self, regions: Any, image: Any, read: Any = NOTHING) -> tuple[str, ...]:
+        return tuple(read.get(index) or r.text for index, r in enumerate(regions) if r.readable)
+
+    def regions(self, text: str, image: Any) -> tuple[Any, ...]:
+        return ()
 
     def clean(self, text: str, finish_reason: str = "eos") -> str:
         return text

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from hsdkit_plugins.targets import qwen2_5_vl, qwen3_vl
 from hsdkit_plugins.targets.images import text_height
-from hsdkit_plugins.targets.qwen_vl import QwenVLConfig, QwenVLTarget
 from hsdkit_plugins.targets.tiny import CHECKPOINT, TinyConfig, TinyTarget
 from hsdkit_plugins.targets.transformers_target import TransformersTarget
-from models import make, page
+from models import make, page, target_of
 from PIL import Image, ImageDraw, ImageFont
 
 from hsdkit.errors import TargetError
 from hsdkit.protocols import DecodeRequest
 from hsdkit.regions import Box, Label
 
-ARCHITECTURES = ["qwen2_5_vl", "qwen3_vl"]
+ARCHITECTURES = {"qwen2_5_vl": qwen2_5_vl.PROFILE, "qwen3_vl": qwen3_vl.PROFILE}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def targets(checkpoints: dict[str, Path]) -> dict[str, TransformersTarget]:
     found: dict[str, TransformersTarget] = {
-        name: QwenVLTarget(QwenVLConfig(model=str(checkpoints[name]), max_pixels=None)) for name in ARCHITECTURES
+        name: target_of(profile, checkpoints[name], max_pixels=None) for name, profile in ARCHITECTURES.items()
     }
     found["tiny"] = TinyTarget(TinyConfig())
     for target in found.values():
@@ -86,7 +86,7 @@ def test_region_prompts_follow_the_label_and_are_in_the_input(targets: dict, nam
 
 
 def test_the_table_format_is_one_choice_for_prompts_and_drafts(checkpoints: dict) -> None:
-    target = QwenVLTarget(QwenVLConfig(model=str(checkpoints["qwen3_vl"]), tables="markdown"))
+    target = target_of(qwen3_vl.PROFILE, checkpoints["qwen3_vl"], tables="markdown")
     assert "Markdown" in target.prompt(Label.TABLE)
     assert "HTML" not in target.prompt(None)
     assert target.dialect.tables == "markdown"
@@ -226,14 +226,14 @@ def set_generation(folder: Path, **settings: object) -> None:
 def test_several_end_tokens_end_a_sequence(checkpoints: dict, tmp_path: Path) -> None:
     folder = copy(checkpoints["qwen3_vl"], tmp_path / "two")
     set_generation(folder, eos_token_id=[256, 258])
-    assert QwenVLTarget(QwenVLConfig(model=str(folder))).eos_ids == {256, 258}
+    assert target_of(qwen3_vl.PROFILE, folder).eos_ids == {256, 258}
 
 
 def test_processors_are_those_that_generate_applies(checkpoints: dict, tmp_path: Path) -> None:
-    folder = copy(checkpoints["qwen2_5_vl"], tmp_path / "penalty")
-    assert QwenVLTarget(QwenVLConfig(model=str(folder))).logits_processors() == []
+    folder = copy(checkpoints["qwen3_vl"], tmp_path / "penalty")
+    assert target_of(qwen3_vl.PROFILE, folder).logits_processors() == []
     set_generation(folder, repetition_penalty=1.05, no_repeat_ngram_size=7)
-    target = QwenVLTarget(QwenVLConfig(model=str(folder)))
+    target = target_of(qwen3_vl.PROFILE, folder)
     inputs = target.inputs([DecodeRequest(page(), target.prompt(None))])
     ids = target.model.float().generate(
         **inputs,
@@ -251,10 +251,10 @@ def test_processors_are_those_that_generate_applies(checkpoints: dict, tmp_path:
 
 
 def test_a_generation_setting_that_cannot_be_applied_is_refused(checkpoints: dict, tmp_path: Path) -> None:
-    folder = copy(checkpoints["qwen2_5_vl"], tmp_path / "suppress")
+    folder = copy(checkpoints["qwen3_vl"], tmp_path / "suppress")
     set_generation(folder, suppress_tokens=[3])
     with pytest.raises(TargetError, match=r"suppress_tokens=\[3\]"):
-        QwenVLTarget(QwenVLConfig(model=str(folder))).logits_processors()
+        target_of(qwen3_vl.PROFILE, folder).logits_processors()
 
 
 # -- broken checkpoints: one line that names the checkpoint, the cause and the option
@@ -262,7 +262,7 @@ def test_a_generation_setting_that_cannot_be_applied_is_refused(checkpoints: dic
 
 def error_of(model: object, touch: str = "model") -> str:
     with pytest.raises(TargetError) as caught:
-        getattr(QwenVLTarget(QwenVLConfig(model=str(model))), touch)
+        getattr(target_of(qwen3_vl.PROFILE, model), touch)
     text = str(caught.value)
     assert "\n" not in text
     assert "target.model" in text or "reads qwen" in text
@@ -301,7 +301,7 @@ def test_a_file_cut_in_two(checkpoints: dict, tmp_path: Path, name: str) -> None
 def test_weights_that_lack_tensors(checkpoints: dict, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    folder = copy(checkpoints["qwen2_5_vl"], tmp_path / "lacking")
+    folder = copy(checkpoints["qwen3_vl"], tmp_path / "lacking")
     weights = load_file(folder / "model.safetensors")
     lost = next(k for k in weights if "mlp" in k)
     del weights[lost]
@@ -342,9 +342,9 @@ def test_a_checkpoint_without_a_chat_template(checkpoints: dict, tmp_path: Path)
     template = (folder / "chat_template.jinja").read_text()
     (folder / "chat_template.jinja").unlink()
     with pytest.raises(TargetError, match="no chat template"):
-        QwenVLTarget(QwenVLConfig(model=str(folder))).inputs([DecodeRequest(page(), "read")])
+        target_of(qwen3_vl.PROFILE, folder).inputs([DecodeRequest(page(), "read")])
     (folder / "chat_template.json").write_text(json.dumps({"chat_template": template}))
-    assert QwenVLTarget(QwenVLConfig(model=str(folder))).inputs([DecodeRequest(page(), "read")])["input_ids"].numel()
+    assert target_of(qwen3_vl.PROFILE, folder).inputs([DecodeRequest(page(), "read")])["input_ids"].numel()
 
 
 @pytest.mark.parametrize("wrong", [{"dpi": 3}, {"max_pixels": 0}, {"min_pixels": 9, "max_pixels": 8}])

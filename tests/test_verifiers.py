@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hsdkit_plugins.targets.qwen_vl import QwenVLConfig, QwenVLTarget
 from hsdkit_plugins.targets.tiny import TinyConfig, TinyTarget
 from hsdkit_plugins.verifiers.common import crops_of
 from models import make
@@ -231,8 +230,8 @@ def test_a_page_larger_than_the_model_reads_is_noted() -> None:
 
 @pytest.mark.parametrize("architecture", ["qwen2_5_vl", "qwen3_vl"])
 def test_hsd_is_exact_on_other_architectures(architecture: str, tmp_path: Path) -> None:
-    config = QwenVLConfig(model=str(make(architecture, tmp_path / architecture)))
-    other = QwenVLTarget(config)
+    component = plugins().component("target", architecture)
+    other = component.factory(component.config(model=str(make(architecture, tmp_path / architecture))))
     built = plugins().build("engine", "transformers", None, target=other)
 
     def run(name: str, draft: Draft, **options: Any) -> Verdict:

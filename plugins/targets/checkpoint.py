@@ -92,6 +92,15 @@ class Checkpoint:
             lambda: AutoImageProcessor.from_pretrained(self.folder, backend="pil", trust_remote_code=False),
         )
 
+    def processor(self) -> Any:
+        """The processor of texts and images together, with the PIL variant of the image processor."""
+        from transformers import AutoProcessor
+
+        return self._load(
+            "the processor",
+            lambda: AutoProcessor.from_pretrained(self.folder, backend="pil", trust_remote_code=False),
+        )
+
     def generation_config(self, config: Any) -> Any:
         """The model's generation settings; those of its config when it ships none."""
         from transformers import GenerationConfig
