@@ -149,6 +149,7 @@ class Pipeline:
             blank,
             markdown=self.target.clean(verdict.text, verdict.finish_reason),
             text=verdict.text,
+            regions=self.target.regions(verdict.text, page.image),
             finish_reason=verdict.finish_reason,
             draft=draft,
             stages=verdict.stages,

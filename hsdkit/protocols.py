@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hsdkit.regions import Box, Draft, Label, Region
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from hsdkit.documents import Page
+
+#: What document parsers write between two blocks of Markdown.
+BLANK_LINE = "\n\n"
 
 #: Longest n-gram that is looked up; `aligned` keeps an index for each length.
 MAX_N = 64
@@ -59,11 +63,13 @@ class DecodeSettings:
 @dataclass(frozen=True, slots=True)
 class DecodeRequest:
     """One sequence to decode: an image, the prompt text, and drafts already rendered in the target's output syntax,
-    in reading order (one string a region). No drafts: plain decoding (or look-up in its own output)."""
+    in reading order (one string a region), and what the model writes between two of them. No drafts: plain decoding (or
+    look-up in its own output)."""
 
     image: Image
     prompt: str
     drafts: tuple[str, ...] = ()
+    separator: str = BLANK_LINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,10 @@ class Decoded:
 
 #: Called after each step with (request index, text newly produced).
 OnText = Callable[[int, str], None]
+
+
+#: No region was read.
+NOTHING: Mapping[int, str] = MappingProxyType({})
 
 
 class Drafter(Protocol):
@@ -97,10 +107,19 @@ class Target(Protocol):
 
     `model` is the loaded `transformers` model (lazy; the engine moves it to its device and type), `tokenizer` its
     tokenizer. `dpi` is the resolution PDF pages should be rendered at for this model unless the user says otherwise.
+    `separator` is what the model writes between two blocks of a page: a blank line, or what stands between two records.
     """
 
     name: str
     dpi: int
+
+    @property
+    def separator(self) -> str: ...
+
+    @property
+    def written_tokens(self) -> tuple[str, ...]:
+        """Special tokens that are text of this model's output language (tags of tables, boxes, labels)."""
+        ...
 
     @property
     def model(self) -> Any: ...
@@ -137,7 +156,22 @@ class Target(Protocol):
         ...
 
     def render(self, region: Region) -> str:
-        """The region's draft as this model itself would write it (headings, list marks, table dialect, delimiters)."""
+        """The region's draft as this model itself would write it when it reads the region's crop (headings, list marks,
+        table dialect, delimiters)."""
+        ...
+
+    def page_drafts(
+        self, regions: Sequence[Region], image: Image, read: Mapping[int, str] = NOTHING
+    ) -> tuple[str, ...]:
+        """The page's draft in this model's own syntax, one string a block that it writes, in reading order; joined by
+        `separator` they are the page. `regions` are all of the drafter's, boxes in pixels of the page image `image`;
+        `read` holds what the model itself wrote for the crop of a region, by its index: it takes the place of
+        `render`."""
+        ...
+
+    def regions(self, text: str, image: Image) -> tuple[Region, ...]:
+        """The regions that a page output itself names, boxes in pixels of the page image; () where the model writes no
+        boxes. Takes any text, cut or broken ones too."""
         ...
 
     def clean(self, text: str, finish_reason: FinishReason = "eos") -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hsdkit.errors import DocumentError
-from hsdkit.regions import Draft
+from hsdkit.regions import Draft, Region
 
 #: `eos`: the model ended; `length`: `max_new_tokens`; `loop`: the repetition guard; `error`: nothing decoded.
 FinishReason = Literal["eos", "length", "loop", "error"]
@@ -106,7 +106,8 @@ def final_stage(stages: Sequence[StageResult]) -> StageResult | None:
 @dataclass(frozen=True, slots=True)
 class PageResult:
     """One page. `number` counts from 1 in the source file. `error` is set when the page failed; `text` is the raw model
-    output, `markdown` the target's clean-up of it. `tau` is the threshold that made it (1: exact)."""
+    output, `markdown` the target's clean-up of it, `regions` what it names with boxes, in page pixels (() for models
+    that write no boxes). `tau` is the threshold that made it (1: exact)."""
 
     number: int
     markdown: str = ""
@@ -121,6 +122,7 @@ class PageResult:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     error: str | None = None
+    regions: tuple[Region, ...] = ()
 
     @property
     def steps(self) -> int:

@@ -55,6 +55,7 @@ def page_to_json(page: PageResult) -> Json:
         "summary": Totals.of(page).to_json(),
         "markdown": page.markdown,
         "text": page.text,
+        "regions": [_region_to_json(r) for r in page.regions],
         "draft": draft_to_json(page.draft),
         "stages": [_stage_to_json(s) for s in page.stages],
     }
@@ -65,6 +66,7 @@ def page_from_json(data: Json) -> PageResult:
     return PageResult(
         **{k: data[k] for k in plain},
         notes=tuple(data["notes"]),
+        regions=tuple(map(_region_from_json, data.get("regions", ()))),
         draft=draft_from_json(data["draft"]),
         stages=tuple(_stage_from_json(s) for s in data["stages"]),
     )
@@ -75,26 +77,29 @@ def draft_to_json(draft: Draft) -> Json:
         "drafter": draft.drafter,
         "seconds": draft.seconds,
         "notes": list(draft.notes),
-        "regions": [
-            {
-                "box": [r.box.x0, r.box.y0, r.box.x1, r.box.y1],
-                "label": r.label.value,
-                "text": r.text,
-                "format": r.format,
-                "level": r.level,
-                "score": r.score,
-            }
-            for r in draft.regions
-        ],
+        "regions": [_region_to_json(r) for r in draft.regions],
     }
 
 
 def draft_from_json(data: Json) -> Draft:
-    regions = (
-        Region(Box(*r["box"]), Label(r["label"]), r["text"], r["format"], r["level"], r["score"])
-        for r in data["regions"]
-    )
-    return Draft(tuple(regions), data["drafter"], data["seconds"], tuple(data["notes"]))
+    regions = tuple(map(_region_from_json, data["regions"]))
+    return Draft(regions, data["drafter"], data["seconds"], tuple(data["notes"]))
+
+
+def _region_to_json(region: Region) -> Json:
+    return {
+        "box": [region.box.x0, region.box.y0, region.box.x1, region.box.y1],
+        "label": region.label.value,
+        "text": region.text,
+        "format": region.format,
+        "level": region.level,
+        "score": region.score,
+    }
+
+
+def _region_from_json(data: Json) -> Region:
+    box, label = Box(*data["box"]), Label(data["label"])
+    return Region(box, label, data["text"], data["format"], data["level"], data["score"])
 
 
 def _stage_to_json(stage: StageResult) -> Json:

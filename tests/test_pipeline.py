@@ -50,6 +50,12 @@ def test_a_document_becomes_its_pages_in_order(three: Path):
     assert all(p.draft.seconds > 0 and p.seconds >= p.draft.seconds for p in result.pages)
 
 
+def test_regions_that_the_model_names_are_in_the_page_and_its_json(three: Path):
+    page = pipeline("pages=2").parse(three).pages[0]
+    assert page.regions == (Region(Box(1, 2, 30, 40), Label.TEXT, page.text),)
+    assert json.loads(hsdkit.DocumentResult("a", (page,)).to_json())["pages"][0]["regions"][0]["box"] == [1, 2, 30, 40]
+
+
 def test_one_pipeline_serves_many_documents(tmp_path: Path):
     one = pipeline("pages=1")
     paths = [blank_pdf(tmp_path / f"{n}.pdf") for n in "ab"]

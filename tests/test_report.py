@@ -256,6 +256,16 @@ def test_the_tokens_of_the_report_are_the_text_of_the_page(tmp_path: Path) -> No
     assert "".join(block.xpath("./span//text()")) == text
 
 
+def test_regions_the_model_names_are_drawn_beside_those_of_the_draft(tmp_path: Path) -> None:
+    named = (Region(Box(11, 12, 88, 39), Label.TABLE, "<td>what it says</td>"),)
+    html = write(tmp_path / "r.html", a_page(regions=named))
+    drawn = [attrs for tag, attrs in Structure(html).tags if tag == "rect"]
+    assert [r["x"] for r in drawn] == ["10.0", "10.0", "11.0"]
+    assert "table, as the model names it: &lt;td&gt;what it says" in html
+    assert "show the 1 the model names" in html
+    assert "the model names<" not in write(tmp_path / "s.html", a_page())
+
+
 def test_a_failed_page_and_an_empty_document_are_told(tmp_path: Path) -> None:
     failed = PageResult(3, error="a.pdf: page 3: cannot be rendered")
     html = write(tmp_path / "r.html", failed)

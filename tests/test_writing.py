@@ -72,6 +72,7 @@ pages = st.builds(
     seconds=seconds,
     notes=notes,
     error=st.none() | texts,
+    regions=st.lists(regions, max_size=3).map(tuple),
 )
 options = st.dictionaries(texts, st.none() | texts | numbers | st.lists(numbers, max_size=2), max_size=3)
 documents = st.builds(
@@ -113,6 +114,12 @@ def test_what_the_writer_writes_is_what_to_json_says(
     assert (folder / "x.json").read_bytes() == document.to_json().encode()
     if document.pages:
         assert (folder / "x.md").read_bytes() == document.markdown.encode()
+
+
+def test_a_result_of_a_version_without_regions_of_the_model_is_read():
+    page = page_to_json(a_page(1))
+    del page["regions"]
+    assert page_from_json(page) == a_page(1)
 
 
 def test_text_json_cannot_hold_as_utf8_is_escaped_and_comes_back():

@@ -62,7 +62,7 @@ class TransformersEngine:
         groups = []
         for start in range(0, len(requests), self._config.max_rows):
             group = requests[start : start + self._config.max_rows]
-            matchers = [build(settings, request.drafts, self.model.codec) for request in group]
+            matchers = [build(settings, r.drafts, self.model.codec, r.separator) for r in group]
             groups.append(self._decode(group, settings, matchers, _shifted(on_text, start)))
         return groups[0] if len(groups) == 1 else _joined(groups)
 
@@ -99,7 +99,7 @@ class TransformersEngine:
             from hsdkit.decoding.codec import TokenizerCodec
 
             place(self.target.model, self._config.device, self._config.dtype, self._config.attention)
-            self._model = HFModel(self.target, TokenizerCodec(self.target.tokenizer))
+            self._model = HFModel(self.target, TokenizerCodec(self.target.tokenizer, self.target.written_tokens))
             if self._model.device.type == "cpu":
                 self._set_threads(self._model)
         return self._model

@@ -10,6 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
+from hsdkit_plugins.targets.formats.blocks import Layout, bare_formula
 from hsdkit_plugins.targets.tables import html_grid, html_table, markdown_table, plain_grid
 
 from hsdkit.regions import Label, Region
@@ -26,6 +27,7 @@ class Dialect:
     bullet: the mark of an unordered list item.
     fence: whether code is put between ``` lines.
     ascii: whether the model writes printable ASCII only.
+    layout: the format of a page output that is more than Markdown (records with boxes, tags); None for Markdown.
     """
 
     tables: Literal["html", "markdown"] = "html"
@@ -35,6 +37,7 @@ class Dialect:
     bullet: str = "- "
     fence: bool = True
     ascii: bool = False
+    layout: Layout | None = None
 
 
 #: What models write in place of the typographic characters PDFs and OCR yield.
@@ -127,10 +130,7 @@ def _item(line: str, dialect: Dialect) -> str:
 
 
 def _formula(text: str, dialect: Dialect) -> str:
-    for before, after in (("$$", "$$"), (r"\[", r"\]"), (r"\(", r"\)"), ("$", "$")):
-        if len(text) > len(before + after) and text.startswith(before) and text.endswith(after):
-            text = text[len(before) : -len(after)].strip()
-            break
+    text = bare_formula(text)
     return f"{dialect.formula[0]}{text}{dialect.formula[1]}" if text else ""
 
 

@@ -5,17 +5,16 @@ A target of this kind is a config dataclass, prompts and a `Dialect`; nothing he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from hsdkit_plugins.targets.checkpoint import Checkpoint
 from hsdkit_plugins.targets.cleanup import clean
 from hsdkit_plugins.targets.dialects import Dialect, render
 from hsdkit_plugins.targets.formats.blocks import page_drafts, page_regions
-from hsdkit_plugins.targets.images import rgb, scaled, without_extremes
-from hsdkit_plugins.targets.inputs import grid_inputs, processor_inputs
+from hsdkit_plugins.targets.images import rgb, without_extremes
 
 from hsdkit.errors import TargetError
 from hsdkit.protocols import BLANK_LINE, NOTHING, DecodeRequest
@@ -70,15 +69,12 @@ class CheckpointConfig:
 class TransformersTarget:
     """A `Target` around one checkpoint. Everything is loaded on first use; prompts and inputs need no weights.
 
-    Subclasses override `prompt` and may set these (`Profile` explains them).
+    Subclasses set `name`, may set `model_types` (the `model_type`s of config.json they read, empty for any) and
+    override `prompt`.
     """
 
     name = "transformers"
     model_types: frozenset[str] = frozenset()
-    end_tokens: tuple[str, ...] = ()
-    system: str | None = None
-    inputs_by: Literal["grid", "processor"] = "grid"
-    register: Callable[[], None] | None = None
 
     def __init__(self, config: CheckpointConfig, dialect: Dialect) -> None:
         self.config = config
@@ -89,8 +85,6 @@ class TransformersTarget:
     @cached_property
     def model_config(self) -> Any:
         """The checkpoint's config. Raises `TargetError` when it is of an architecture this target does not read."""
-        if self.register is not None:
-            self.register()
         config = self.checkpoint.config()
         if self.model_types and config.model_type not in self.model_types:
             raise self.checkpoint.error(
@@ -112,11 +106,6 @@ class TransformersTarget:
         return self.checkpoint.image_processor()
 
     @cached_property
-    def processor(self) -> Any:
-        """The checkpoint's own processor."""
-        return self.checkpoint.processor()
-
-    @cached_property
     def generation_config(self) -> Any:
         return self.checkpoint.generation_config(self.model_config)
 
@@ -134,14 +123,7 @@ class TransformersTarget:
             ids = self.tokenizer.eos_token_id
         if ids is None:
             raise self.checkpoint.error("names no end token", "set eos_token_id in its generation_config.json")
-        known = self.tokenizer.get_vocab()
-        more = (known[token] for token in self.end_tokens if token in known)
-        return frozenset(ids if isinstance(ids, (list, tuple)) else [ids]).union(more)
-
-    @property
-    def pad_id(self) -> int:
-        pad: int | None = self.tokenizer.pad_token_id
-        return min(self.eos_ids) if pad is None else pad
+        return frozenset(ids if isinstance(ids, (list, tuple)) else [ids])
 
     def logits_processors(self) -> list[Any]:
         """What `generate(do_sample=False)` would apply, in its order. Raises `TargetError` for a setting that cannot be
@@ -165,29 +147,16 @@ class TransformersTarget:
     # -- images
 
     @property
-    def bounds_area(self) -> bool:
-        """Whether the image processor's `size` bounds the area (as those that merge patches into cells do), not the
-        edges."""
-        return hasattr(self.image_processor, "merge_size")
-
-    @property
     def pixel_bounds(self) -> tuple[int, int]:
         """Least and most pixels of an image the model sees."""
         size = self.image_processor.size
-        if not self.bounds_area:
-            edge = size["longest_edge"]
-            return self.config.min_pixels or 1, min(self.config.max_pixels or edge**2, edge**2)
         least = self.config.min_pixels or size["shortest_edge"]
         most = self.config.max_pixels or size["longest_edge"]
         return min(least, most), most
 
     def prepare(self, image: Image) -> Image:
         """The image as it goes to the checkpoint's own image processor; doing it twice changes nothing."""
-        image = without_extremes(rgb(image))
-        most = self.config.max_pixels
-        if most is None or self.bounds_area:
-            return image
-        return scaled(image, min(1.0, (most / (image.width * image.height)) ** 0.5))
+        return without_extremes(rgb(image))
 
     def view(self, image: Image) -> Image:
         """The whole page image at the size this model reads best: as it is, here."""
@@ -215,28 +184,57 @@ class TransformersTarget:
         """The instruction for a region of that label, or for the page (`None`)."""
         raise NotImplementedError
 
-    def chat(self, prompt: str) -> str:
-        """The text of the chat turn with the prompt, one image token standing for the image."""
+    def _prompt_ids(self, prompt: str) -> list[int]:
+        """Ids of the chat turn with one image token, which stands for the image."""
         content = [{"type": "image"}] + ([{"type": "text", "text": prompt}] if prompt else [])
-        turns: list[dict[str, Any]] = [] if self.system is None else [{"role": "system", "content": self.system}]
-        turns.append({"role": "user", "content": content})
         if not self.tokenizer.chat_template:
             raise self.checkpoint.error("has no chat template", "add chat_template.jinja to its folder")
-        text: str = self.tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        return text
+        text = self.tokenizer.apply_chat_template(
+            [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
+        )
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        if (found := ids.count(self.model_config.image_token_id)) != 1:
+            raise self.checkpoint.error(
+                f"its chat template and prompt make {found} image tokens, not one", "fix the prompt"
+            )
+        return ids
 
     def inputs(self, requests: Sequence[DecodeRequest]) -> dict[str, Any]:
         """RIGHT-padded model inputs on the CPU for B requests, P the longest prompt: `input_ids` and `attention_mask`
-        (B, P) int64, `mm_token_type_ids` (B, P) int64 with 1 on image tokens where the model takes them, and what its
-        vision tower takes. Raises `TargetError` for an image that the model cannot take."""
-        images = [self.prepare(request.image) for request in requests]
-        texts = [self.chat(request.prompt) for request in requests]
+        (B, P) int64, `mm_token_type_ids` (B, P) int64 with 1 on image tokens, `pixel_values` (patches, values) float32
+        of all images one after the other, `image_grid_thw` (B, 3) int64. Raises `TargetError` for an image that the
+        model cannot take."""
+        import torch
+
+        least, most = self.pixel_bounds
         try:
-            if self.inputs_by == "grid":
-                return grid_inputs(self, texts, images)
-            return processor_inputs(self, texts, images)
+            pixels = self.image_processor(
+                images=[self.prepare(r.image) for r in requests],
+                size={"shortest_edge": least, "longest_edge": most},
+                return_tensors="pt",
+            )
         except ValueError as e:
-            raise TargetError(f"target {self.name!r} cannot take this image or prompt: {e}") from e
+            raise TargetError(f"target {self.name!r} cannot take this image: {e}") from e
+        grids = pixels["image_grid_thw"]
+        image_token = self.model_config.image_token_id
+        cells = self.image_processor.merge_size**2
+        rows = []
+        for request, grid in zip(requests, grids, strict=True):
+            prompt = self._prompt_ids(request.prompt)
+            at = prompt.index(image_token)
+            rows.append(prompt[:at] + [image_token] * (int(grid.prod()) // cells) + prompt[at + 1 :])
+        longest = max(map(len, rows))
+        pad = self.tokenizer.pad_token_id
+        pad = min(self.eos_ids) if pad is None else pad
+        ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
+        lengths = torch.tensor([[len(row)] for row in rows])
+        mask = (torch.arange(longest) < lengths).long()
+        return {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "mm_token_type_ids": ((ids == image_token) & (mask == 1)).long(),
+            **pixels,
+        }
 
     # -- text
 

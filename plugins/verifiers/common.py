@@ -70,7 +70,9 @@ def page_stage(
     on_text: OnText | None = None,
 ) -> StageResult:
     """Decode the page from its whole image (paper: Stage 2), with `drafts` in the target's syntax, in reading order."""
-    request = DecodeRequest(target.view(page.image), target.prompt(None), tuple(d for d in drafts if d))
+    request = DecodeRequest(
+        target.view(page.image), target.prompt(None), tuple(d for d in drafts if d), target.separator
+    )
     decoded = engine.decode([request], settings, on_text)
     return StageResult("page", decoded.sequences, decoded.times, decoded.forwards)
 
@@ -95,7 +97,7 @@ class WholePage:
     def verify(
         self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None
     ) -> Verdict:
-        drafts = [target.render(r) for r in draft.readable] if self.uses_draft else ()
+        drafts = target.page_drafts(draft.regions, page.image) if self.uses_draft else ()
         return page_verdict(page_stage(page, drafts, target, engine, self.settings, on_text), page, target)
 
 

@@ -57,16 +57,17 @@ class HSD:
         crops = crops_of(page, draft, target, self._margin)
         why_not = self._why_not(page, draft, crops, target, engine)
         before: list[StageResult] = []
-        drafts = [target.render(r) for r in draft.readable]
+        read: dict[int, str] = {}
         if why_not is None:
             try:
                 first = self._read_regions(page, draft, crops, target, engine)
-                before, drafts = [first], _best_texts(crops, first)
+                before, read = [first], _read(crops, first)
             except ConfigError:
                 raise
             except Exception as e:  # a batch of crops may not fit into memory where the page alone does
                 log.debug("Stage 1 failed", exc_info=True)
                 why_not = f"Stage 1 failed, the page was read with the drafter's text: {type(e).__name__}: {e}"
+        drafts = target.page_drafts(draft.regions, page.image, read)
         stage = page_stage(page, drafts, target, engine, self.settings, on_text)
         if drafts and self._stage1 == "auto":  # a fixed choice needs no forecast, and none of its measurements
             wrong = None if before else wrong_characters(draft.readable)
@@ -105,10 +106,11 @@ class HSD:
         return region_stage(page, draft, crops, target, engine, replace(self.settings, max_new_tokens=limit))
 
 
-def _best_texts(crops: Sequence[Crop], stage: StageResult) -> list[str]:
-    """What the model read in each crop; the drafter's own text where it did not come to an end or found nothing."""
-    read = [s.text.strip() if s.finish_reason == "eos" else "" for s in stage.sequences]
-    return [text or crop.draft for crop, text in zip(crops, read, strict=True)]
+def _read(crops: Sequence[Crop], stage: StageResult) -> dict[int, str]:
+    """What the model read in each crop, by region; crops where it did not come to an end or found nothing are left to
+    the drafter's own text."""
+    texts = ((c.index, s.text.strip()) for c, s in zip(crops, stage.sequences, strict=True) if s.finish_reason == "eos")
+    return {index: text for index, text in texts if text}
 
 
 @hookimpl

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from hsdkit.decoding.protocol import Codec, Matcher
 from hsdkit.errors import ConfigError
-from hsdkit.protocols import DecodeSettings
+from hsdkit.protocols import BLANK_LINE, DecodeSettings
 
 
-def build(settings: DecodeSettings, drafts: tuple[str, ...], codec: Codec) -> Matcher | None:
-    """The matcher for one sequence, or None when there is nothing to match. Raises `ConfigError` for settings that
-    cannot work."""
+def build(
+    settings: DecodeSettings, drafts: tuple[str, ...], codec: Codec, separator: str = BLANK_LINE
+) -> Matcher | None:
+    """The matcher for one sequence whose drafts are divided by `separator`, or None when there is nothing to match.
+    Raises `ConfigError` for settings that cannot work."""
     if settings.problem:
         raise ConfigError(settings.problem)
     written = tuple(draft for draft in drafts if draft.strip())
@@ -20,5 +22,5 @@ def build(settings: DecodeSettings, drafts: tuple[str, ...], codec: Codec) -> Ma
     if written or settings.self_lookup:
         from hsdkit.decoding.matching.aligned import AlignedMatcher
 
-        return AlignedMatcher(written, codec, settings.n, settings.self_lookup)
+        return AlignedMatcher(written, codec, settings.n, settings.self_lookup, separator)
     return None

@@ -16,6 +16,7 @@ from hsdkit.decoding.matching.drafttext import DraftText
 from hsdkit.decoding.matching.ngrams import OwnText
 from hsdkit.decoding.matching.rates import Rate, Rates
 from hsdkit.decoding.protocol import Candidate, Codec
+from hsdkit.protocols import BLANK_LINE
 
 #: Share of a draft's bytes expected to be right, before anything is known of it.
 ACCURACY = 0.985
@@ -56,9 +57,17 @@ class AlignedMatcher:
     bytes, and lost pointers are looked for in the whole draft.
     """
 
-    def __init__(self, drafts: Sequence[str], codec: Codec, n: int = 3, self_lookup: bool = True) -> None:
+    def __init__(
+        self,
+        drafts: Sequence[str],
+        codec: Codec,
+        n: int = 3,
+        self_lookup: bool = True,
+        separator: str = BLANK_LINE,
+    ) -> None:
         self._codec = codec
-        self._draft = DraftText(drafts, codec)
+        self._draft = DraftText(drafts, codec, separator)
+        self._seam = separator.encode() if separator.strip("\n") else b"\n"
         self._own = OwnText(n) if self_lookup else None
         self._tokens: list[int] = []
         self._out = bytearray()
@@ -172,8 +181,9 @@ class AlignedMatcher:
         where the last bytes of the output occur."""
         draft, out = self._draft, self._out
         found: list[tuple[int, float]] = []
-        recent = out[-LINE - 1 :]
-        line = bytes(recent[recent.rfind(b"\n") + 1 :])
+        recent = out[-LINE - len(self._seam) :]
+        seam = recent.rfind(self._seam)
+        line = bytes(recent[seam + len(self._seam) :] if seam >= 0 else recent)
         if 0 < len(line) <= LINE:
             for region in self._unread(near, HEADS * 8):
                 if draft.text.startswith(line, draft.region_starts[region]):
@@ -221,7 +231,7 @@ class AlignedMatcher:
     def _search(self, limit: int) -> None:
         if self._draft.tokens:
             self._offer_places(limit)
-            if not self._out or self._out.endswith(b"\n"):
+            if not self._out or self._out.endswith(self._seam):
                 self._offer_heads(limit)
 
     def _offer(

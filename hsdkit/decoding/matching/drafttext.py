@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from hsdkit.decoding.protocol import Codec
-
-#: Between two regions document parsers write a blank line.
-SEPARATOR = "\n\n"
+from hsdkit.protocols import BLANK_LINE
 
 
 class DraftText:
@@ -22,9 +20,9 @@ class DraftText:
     positions of each region's first byte and of the byte after its last.
     """
 
-    def __init__(self, drafts: Sequence[str], codec: Codec) -> None:
+    def __init__(self, drafts: Sequence[str], codec: Codec, separator: str = BLANK_LINE) -> None:
         regions = [region for region in (draft.strip("\n") for draft in drafts) if region.strip()]
-        joined = SEPARATOR.join(regions)
+        joined = separator.join(regions)
         pieces = [(token, codec.token_bytes(token)) for token in codec.encode(joined)]
         self.tokens = [token for token, data in pieces if data]
         self.text = b"".join(data for _, data in pieces)
@@ -38,7 +36,7 @@ class DraftText:
         lengths = [
             len(r.encode()) if plain else sum(map(len, map(codec.token_bytes, codec.encode(r)))) for r in regions
         ]
-        starts = [0, *accumulate(length + len(SEPARATOR) for length in lengths)][: len(lengths)]
+        starts = [0, *accumulate(length + len(separator.encode()) for length in lengths)][: len(lengths)]
         ends = (start + length for start, length in zip(starts, lengths, strict=True))
         # A tokenizer that shortens separators makes the text shorter than its regions are.
         self.region_starts, self.region_ends = ([min(at, len(self.text)) for at in part] for part in (starts, ends))

@@ -1,0 +1,115 @@
+"""A page as blocks with boxes: what all formats of page output have in common.
+
+A `Layout` spells blocks as one model does and reads them back. What lies between blocks and the regions of drafters is
+here: which regions are written, boxes in the model's own units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from hsdkit.regions import OMITTED, Box, Format, Label, Region
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One element of a page output. `box` is in the units of the format (None where it is missing or broken), `text` as
+    the model writes it in Markdown, `kind` the format's own word for its label ("" for drafts)."""
+
+    label: Label
+    text: str = ""
+    box: Box | None = None
+    level: int | None = None
+    kind: str = ""
+
+
+class Layout(Protocol):
+    """A format of page output, declared as data and two pure functions.
+
+    separator: what stands between two blocks. grid: boxes are written in 0..grid across and down; None when they are
+    written in pixels of the image that the model sees.
+    """
+
+    @property
+    def separator(self) -> str: ...
+
+    @property
+    def grid(self) -> int | None: ...
+
+    def write(self, blocks: Sequence[Block]) -> tuple[str, ...]:
+        """One string a block; joined by the separator they are the page. Blocks the format has no word for are left
+        out."""
+        ...
+
+    def read(self, text: str) -> tuple[Block, ...] | None:
+        """The blocks of an output, cut or broken ones mended as far as they can be read; None when the text is not of
+        this format at all."""
+        ...
+
+
+#: Units of a format a page pixel, across and down.
+Scale = tuple[float, float]
+
+
+def page_drafts(
+    regions: Sequence[Region],
+    read: Mapping[int, str],
+    render: Callable[[Region], str],
+    layout: Layout | None,
+    scale: Scale = (1.0, 1.0),
+) -> tuple[str, ...]:
+    """The page's draft, one string a block, from a drafter's regions and what was read in their crops (by index)."""
+    if layout is None:
+        texts = (read.get(index) or render(r) for index, r in enumerate(regions) if r.readable)
+        return tuple(filter(None, texts))
+    blocks = [
+        Block(r.label, read.get(index) or render(r), _scaled(r.box, *scale), r.level) for index, r in enumerate(regions)
+    ]
+    return layout.write([b for b in blocks if b.text or b.label is Label.FIGURE])
+
+
+def page_regions(text: str, layout: Layout | None, scale: Scale = (1.0, 1.0)) -> tuple[Region, ...]:
+    """The regions that an output names, boxes in page pixels; blocks without a box are left out."""
+    blocks = (layout.read(text) or ()) if layout is not None else ()
+    x, y = scale
+    return tuple(
+        Region(_scaled(b.box, 1 / x, 1 / y), b.label, *_content(b), b.level)
+        for b in blocks
+        if b.box is not None and b.box.area > 0
+    )
+
+
+def markdown(blocks: Sequence[Block], clean: Callable[[str], str]) -> str:
+    """The blocks as Markdown: those that document parsers leave out are."""
+    texts = (clean(b.text).strip() for b in blocks if b.label not in OMITTED)
+    return "\n\n".join(filter(None, texts))
+
+
+def _content(block: Block) -> tuple[str, Format]:
+    if block.label is Label.TABLE and "<t" in block.text:
+        return block.text, "html"
+    if block.label is Label.FORMULA:
+        return bare_formula(block.text), "latex"
+    if block.label in (Label.TITLE, Label.HEADING):
+        return block.text.lstrip("#").strip(), "text"
+    return block.text, "text"
+
+
+def bare_formula(text: str) -> str:
+    """LaTeX without the delimiters around it."""
+    text = text.strip()
+    for before, after in (("$$", "$$"), (r"\[", r"\]"), (r"\(", r"\)"), ("$", "$")):
+        if len(text) > len(before + after) and text.startswith(before) and text.endswith(after):
+            return text[len(before) : -len(after)].strip()
+    return text
+
+
+def rounded(box: Box) -> Box:
+    """The box with whole coordinates, as models write them."""
+    return Box(*(float(round(v)) for v in (box.x0, box.y0, box.x1, box.y1)))
+
+
+def _scaled(box: Box, x: float, y: float) -> Box:
+    return replace(box, x0=box.x0 * x, y0=box.y0 * y, x1=box.x1 * x, y1=box.y1 * y)
