@@ -47,17 +47,17 @@ def test_every_phase_trains_its_half_and_nothing_else(learner):
     names = {
         half: set(learner.trained(dataclasses.replace(JOINT[0], half=half))) for half in ("vision", "oracle", "both")
     }
-    assert all("visual" in n or n.startswith("dense") for n in names["vision"])
-    assert not any("visual" in n for n in names["oracle"])
+    assert not any("layers" in n or n.startswith("oracle") for n in names["vision"])
+    assert not any("visual" in n or n.startswith("glyphs") for n in names["oracle"])
     assert not any(n.startswith("oracle") for n in names["both"])
     assert {p.half for p in PHASES.values()} == set(names)
 
 
 def test_weights_that_do_not_fit_start_fresh(learner, capsys):
     state = dict(learner.state_dict())
-    state["dense.out.bias"] = torch.zeros(3)
+    state["glyphs.out.bias"] = torch.zeros(3)
     load_matching(learner, state)
-    assert "dense.out.bias" in capsys.readouterr().out
+    assert "glyphs.out.bias" in capsys.readouterr().out
 
 
 def test_tokens_that_share_letters_share_spelling(learner, tokenizer):

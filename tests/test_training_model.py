@@ -39,8 +39,8 @@ def test_digits_are_single_tokens(tokenizer):
 def test_batch_cells_follow_the_text(tokenizer):
     batch = make_batch(lambda _: PageSpec(256, 96, degraded=False), 2, random.Random(1), tokenizer)
     assert batch.patches.shape == (2, 4 * 96, 64)
-    assert batch.dense.shape == (2, 96, 8)
-    assert (batch.first <= 95).all()
+    assert batch.glyphs.shape == batch.tokens.shape == (2, 96, 8)
+    assert (batch.places <= 95).all()
     assert batch.ids[0, batch.lengths[0] - 1] == tokenizer.token_to_id("<|im_end|>")
 
 
@@ -48,13 +48,13 @@ def test_training_forward_equals_the_stock_class(tokenizer):
     torch.manual_seed(0)
     model = make_model(tokenizer).eval()
     batch = make_batch(lambda _: PageSpec(208, 144, degraded=False), 2, random.Random(2), tokenizer)
-    ids, first, last, lengths = map(torch.from_numpy, (batch.ids, batch.first, batch.last, batch.lengths))
+    ids, places, lengths = map(torch.from_numpy, (batch.ids, batch.places, batch.lengths))
     patches = torch.from_numpy(batch.patches).float()
     plan = make_plan(model, 208, 144)
     config = model.config
     with torch.no_grad():
         cells = see(model, patches, plan)
-        ours = model.lm_head(read(model, cells, ids, first, last, lengths, plan).hidden)
+        ours = model.lm_head(read(model, cells, ids, places, lengths, plan).hidden)
         count = cells.shape[1]
         lead = [config.vision_start_token_id, *[config.image_token_id] * count, config.vision_end_token_id]
         prompt = torch.tensor([[*lead, config.text_config.bos_token_id]] * 2)

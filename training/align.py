@@ -23,6 +23,7 @@ def align(run: Path, batches: int = 60) -> None:
     oracle = torch.load(run / "oracle.pt", weights_only=True, map_location="cpu")["learner"]
     vision = torch.load(run / "vision.pt", weights_only=True, map_location="cpu")["learner"]
     learner.load_state_dict({**oracle, **{k: v for k, v in vision.items() if ".visual." in k}})
+    table = learner.table()
     merger = learner.model.model.visual.merger
     features: list[torch.Tensor] = []
     hook = merger.mlp[1].register_forward_hook(lambda _module, _inputs, output: features.append(output.flatten(0, 1)))
@@ -34,11 +35,11 @@ def align(run: Path, batches: int = 60) -> None:
         features.clear()
         plan = make_plan(learner.model, width, height)
         see(learner.model, torch.from_numpy(batch.patches).float(), plan)
-        dense = torch.from_numpy(batch.dense)[:, plan.order]  # the merger works in window order
-        used = (dense > 0).any(-1).flatten()
+        tokens = torch.from_numpy(batch.tokens)[:, plan.order]  # the merger works in window order
+        used = (tokens != learner.pad).any(-1).flatten()
         keep = used | (torch.rand(used.shape) < 0.4)
         xs.append(features[0][keep])
-        ys.append(learner.oracle(dense).flatten(0, 1)[keep])
+        ys.append(learner.oracle(tokens, table).flatten(0, 1)[keep])
     hook.remove()
     x, y = torch.cat(xs).double(), torch.cat(ys).double()
     x = torch.cat([x, torch.ones(len(x), 1, dtype=x.dtype)], 1)

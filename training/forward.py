@@ -16,11 +16,11 @@ from transformers import Qwen2_5_VLForConditionalGeneration
 from transformers.vision_utils import get_vision_position_ids, get_vision_window_index
 
 from training.attention import attend
-from training.model import DenseHead
+from training.model import GlyphHead, TokenHead
 from training.symbols import CELL, SLOTS
 
 READ_LAYER = 2  # its head 0 learns to find the cell the last token was read from
-NEXT_LAYERS = (4, 5)  # their heads 0 and 1 learn to find the first and the last cell of the next token
+NEXT_LAYERS = (3, 4, 5)  # their heads 0 learn to find the cell of the next token
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,7 @@ def read(
     model: Qwen2_5_VLForConditionalGeneration,
     cells: torch.Tensor,
     ids: torch.Tensor,
-    first: torch.Tensor,
-    last: torch.Tensor,
+    places: torch.Tensor,
     lengths: torch.Tensor,
     plan: Plan,
     table: torch.Tensor | None = None,
@@ -162,10 +161,9 @@ def read(
         q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
         if i == READ_LAYER:
             # the query at position j has token j - 1 as its input
-            pointer = pointer + _pointer(q[:, 0, start + 1 :], k[:, 0], last[:, :-1], valid[:, 1:], attention.scaling)
+            pointer = pointer + _pointer(q[:, 0, start + 1 :], k[:, 0], places[:, :-1], valid[:, 1:], attention.scaling)
         if i in NEXT_LAYERS:
-            for head, target in ((0, first), (1, last)):
-                pointer = pointer + _pointer(q[:, head, start:], k[:, head], target, valid, attention.scaling)
+            pointer = pointer + _pointer(q[:, 0, start:], k[:, 0], places, valid, attention.scaling)
         out = attend(q, k, v, causal=True)
         x = x + attention.o_proj(out.transpose(1, 2).flatten(2))
         x = x + _mlp(layer.mlp, _norm(layer.post_attention_layernorm, x))
@@ -184,18 +182,37 @@ def _pointer(
     return F.cross_entropy(scores.flatten(0, 1), target.flatten(), ignore_index=-100)
 
 
-def dense_loss(head: DenseHead, cells: torch.Tensor, dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def glyph_loss(head: GlyphHead, cells: torch.Tensor, glyphs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Cross-entropy of the glyph classes (B, C, SLOTS) and the share of glyphs named right.
 
     Slots up to the first empty one count; those after it are left free.
     """
     logits = head(cells)
-    used = (dense > 0).sum(-1, keepdim=True)
-    target = dense.masked_fill(torch.arange(SLOTS) > used, -100)
+    used = (glyphs > 0).sum(-1, keepdim=True)
+    target = glyphs.masked_fill(torch.arange(SLOTS) > used, -100)
     loss = F.cross_entropy(logits.float().flatten(0, 2), target.flatten(), ignore_index=-100)
     with torch.no_grad():
-        right = ((logits.argmax(-1) == dense) & (dense > 0)).sum() / (dense > 0).sum().clamp(min=1)
+        right = ((logits.argmax(-1) == glyphs) & (glyphs > 0)).sum() / (glyphs > 0).sum().clamp(min=1)
     return loss, right
+
+
+def slot_loss(
+    head: TokenHead, cells: torch.Tensor, tokens: torch.Tensor, table: torch.Tensor, pad: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cross-entropy of the tokens that start in each cell (B, C, SLOTS) and the share of tokens named right.
+
+    In cells with tokens, slots up to the first empty one count; of the empty cells one in four, its first slot.
+    """
+    used = (tokens != pad).sum(-1, keepdim=True)
+    wanted = (torch.arange(SLOTS) <= used) & ((used > 0) | (torch.rand(used.shape) < 0.25))
+    target = tokens[wanted]
+    some = wanted[..., 0]
+    found = head(cells[some])[wanted[some]]
+    logits = F.linear(found, table).float()
+    with torch.no_grad():
+        real = target != pad
+        right = ((logits.argmax(-1) == target) & real).sum() / real.sum().clamp(min=1)
+    return F.cross_entropy(logits, target), right
 
 
 def token_loss(

@@ -4,10 +4,11 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
-from training.forward import dense_loss, make_plan, read, see, token_loss
-from training.model import DenseHead, OracleEmbedding, Spelling, make_model
+from training.forward import glyph_loss, make_plan, read, see, slot_loss, token_loss
+from training.model import GlyphHead, OracleEmbedding, Spelling, TokenHead, make_model
 from training.phases import Phase
 from training.samples import Batch
+from training.symbols import PAD
 
 
 class Learner(nn.Module):
@@ -17,8 +18,10 @@ class Learner(nn.Module):
         super().__init__()
         self.model = make_model(tokenizer)
         width = self.model.config.text_config.hidden_size
-        self.dense = DenseHead(width)
-        self.oracle = OracleEmbedding(width)
+        self.pad: int = tokenizer.token_to_id(PAD)
+        self.glyphs = GlyphHead(width)
+        self.slots = TokenHead(width)
+        self.oracle = OracleEmbedding(width, self.pad)
         self.spelling = Spelling(tokenizer, width)
 
     def table(self) -> torch.Tensor:
@@ -28,19 +31,22 @@ class Learner(nn.Module):
     def losses(self, batch: Batch, phase: Phase, device: str = "cpu") -> dict[str, torch.Tensor]:
         """The loss of a batch under "loss", its parts beside it."""
         plan = make_plan(self.model, batch.width, batch.height)
-        dense = torch.from_numpy(batch.dense).to(device)
+        tokens, table = torch.from_numpy(batch.tokens).to(device), self.table()
+        parts: dict[str, torch.Tensor] = {}
+        loss = torch.zeros(())
         if phase.half == "oracle":
-            cells = self.oracle(dense, noise=0.15, wrong=0.01).to(torch.bfloat16)
+            cells = self.oracle(tokens, table, noise=0.15, wrong=0.01).to(torch.bfloat16)
         else:
             cells = see(self.model, torch.from_numpy(batch.patches).to(device).float(), plan)
-        parts: dict[str, torch.Tensor] = {}
-        parts["dense"], parts["glyphs"] = dense_loss(self.dense, cells, dense)
-        loss = phase.dense * parts["dense"]
+            glyphs = torch.from_numpy(batch.glyphs).to(device)
+            parts["dense"], parts["glyphs"] = glyph_loss(self.glyphs, cells, glyphs)
+            loss = loss + phase.dense * parts["dense"]
+        parts["slot"], parts["slots"] = slot_loss(self.slots, cells, tokens, table, self.pad)
+        loss = loss + phase.dense * parts["slot"]
         if phase.half != "vision":
-            arrays = (batch.ids, batch.first, batch.last, batch.lengths)
-            ids, first, last, lengths = (torch.from_numpy(x).to(device) for x in arrays)
-            table = self.table()
-            reading = read(self.model, cells, ids, first, last, lengths, plan, table)
+            arrays = (batch.ids, batch.places, batch.lengths)
+            ids, places, lengths = (torch.from_numpy(x).to(device) for x in arrays)
+            reading = read(self.model, cells, ids, places, lengths, plan, table)
             parts["token"], parts["tokens"] = token_loss(reading.hidden, table, ids, lengths)
             parts["pointer"] = reading.pointer
             loss = loss + parts["token"] + phase.pointer * reading.pointer
@@ -50,8 +56,8 @@ class Learner(nn.Module):
     def trained(self, phase: Phase) -> dict[str, nn.Parameter]:
         """The parameters a phase changes."""
         skip = {
-            "vision": ("language_model", "oracle", "lm_head", "spelling"),
-            "oracle": ("visual",),
+            "vision": ("language_model.layers", "language_model.norm", "oracle"),
+            "oracle": ("visual", "glyphs"),
             "both": ("oracle",),
         }[phase.half]
         return {n: p for n, p in self.named_parameters() if not any(s in n for s in skip)}

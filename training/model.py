@@ -122,7 +122,7 @@ def _aim_text_heads(text: nn.Module, layers: int = 2) -> None:
                 queries[head, half + index] = value * angle.sin()
 
 
-class DenseHead(nn.Module):
+class GlyphHead(nn.Module):
     """Names the glyphs of every visual token: (..., D) to (..., SLOTS, NUM_CLASSES). Used in training only."""
 
     def __init__(self, width: int) -> None:
@@ -134,22 +134,43 @@ class DenseHead(nn.Module):
         return self.out(self.norm(x)).unflatten(-1, (SLOTS, NUM_CLASSES))
 
 
-class OracleEmbedding(nn.Module):
-    """Visual tokens a perfect vision tower could give: the sum of one embedding a slot. (B, C, SLOTS) to (B, C, D)."""
+class TokenHead(nn.Module):
+    """Looks for the embeddings of the tokens that start in a cell: (..., D) to (..., SLOTS, D). In training only."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.table = nn.Embedding(SLOTS * NUM_CLASSES, width)
-        nn.init.normal_(self.table.weight, std=0.03)
+        self.norm = nn.LayerNorm(width)
+        self.out = nn.Linear(width, SLOTS * width)
 
-    def forward(self, dense: torch.Tensor, noise: float = 0.0, wrong: float = 0.0) -> torch.Tensor:
-        """`noise` is relative to the embeddings' spread; a share `wrong` of the glyphs is replaced at random."""
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.out(self.norm(x)).unflatten(-1, (SLOTS, -1))
+
+
+class OracleEmbedding(nn.Module):
+    """Visual tokens a perfect vision tower could give: the embeddings of the tokens that start in the cell, turned by
+    one matrix a slot and summed. (B, C, SLOTS) to (B, C, D)."""
+
+    def __init__(self, width: int, pad: int) -> None:
+        super().__init__()
+        self.pad = pad
+        self.turn = nn.Parameter(torch.stack([nn.init.orthogonal_(torch.empty(width, width)) for _ in range(SLOTS)]))
+        self.blank = nn.Parameter(torch.zeros(width))
+
+    def forward(
+        self, tokens: torch.Tensor, table: torch.Tensor, noise: float = 0.0, wrong: float = 0.0
+    ) -> torch.Tensor:
+        """`noise` is relative to the embeddings' spread; a share `wrong` of the tokens is replaced at random."""
+        used = tokens != self.pad
         if wrong > 0:
-            swap = (torch.rand(dense.shape) < wrong) & (dense > 0)
-            dense = torch.where(swap, torch.randint(1, 96, dense.shape), dense)
-        used = torch.ones(dense.shape, dtype=torch.float32)
-        used[..., 1:] = (dense[..., 1:] > 0).float()  # an empty first slot has an embedding: blank paper
-        x = (self.table(dense + torch.arange(SLOTS) * NUM_CLASSES) * used[..., None]).sum(-2)
+            swap = (torch.rand(tokens.shape) < wrong) & used
+            tokens = torch.where(swap, torch.randint(0, len(table), tokens.shape), tokens)
+        x = torch.zeros(*tokens.shape[:-1], table.shape[1])
+        for slot in range(SLOTS):
+            here = used[..., slot]
+            if here.any():
+                turned = nn.functional.embedding(tokens[..., slot][here], table) @ self.turn[slot]
+                x = x.index_put((here,), turned.float(), accumulate=True)
+        x = x + self.blank * ~used[..., :1]
         if noise > 0:
             x = x + torch.randn_like(x) * noise * x.detach().std()
         return x

@@ -18,8 +18,9 @@ class Batch:
     """B pages of one size with C cells, at most T tokens.
 
     patches: float16 (B, 4 C, 64), grey in [-1, 1], in merge order; ids: int64 (B, T), padded, END included;
-    lengths: int64 (B,); first, last: int64 (B, T), the cells of the token's first and last glyph;
-    dense: int64 (B, C, SLOTS).
+    lengths: int64 (B,); places: int64 (B, T), the cell of each token's first visible glyph;
+    glyphs: int64 (B, C, SLOTS), classes, 0 for none; tokens: int64 (B, C, SLOTS), the tokens that start in a cell, in
+    reading order, PAD for none.
     """
 
     width: int
@@ -27,9 +28,9 @@ class Batch:
     patches: np.ndarray
     ids: np.ndarray
     lengths: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-    dense: np.ndarray
+    places: np.ndarray
+    glyphs: np.ndarray
+    tokens: np.ndarray
 
 
 def to_patches(image: np.ndarray) -> np.ndarray:
@@ -40,14 +41,24 @@ def to_patches(image: np.ndarray) -> np.ndarray:
     return (x.reshape(-1, PATCH * PATCH).astype(np.float32) / 127.5 - 1).astype(np.float16)
 
 
-def tokenize(page: Page, tokenizer: Tokenizer) -> tuple[list[int], list[int], list[int]]:
-    """Token ids of the page's text with the cells of each token's first and last character."""
+def tokenize(page: Page, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """Token ids of the page's text with the cell of each token's first visible glyph (a space's own, if it is alone)."""
     starts = np.cumsum([0, *map(len, page.glyphs)])
     cells = np.repeat(page.cells, np.diff(starts))
     encoding = tokenizer.encode(page.text, add_special_tokens=False)
-    first = [int(cells[a]) for a, _ in encoding.offsets]
-    last = [int(cells[max(a, b - 1)]) for a, b in encoding.offsets]
-    return encoding.ids, first, last
+    seen = (next((i for i in range(a, b) if page.text[i] != " "), a) for a, b in encoding.offsets)
+    return encoding.ids, [int(cells[i]) for i in seen]
+
+
+def token_slots(ids: list[int], places: list[int], cells: int, pad: int) -> np.ndarray:
+    """The first SLOTS tokens that start in each cell, int64 (cells, SLOTS)."""
+    slots = np.full((cells, SLOTS), pad, np.int64)
+    filled = np.zeros(cells, np.int64)
+    for token, cell in zip(ids, places, strict=True):
+        if filled[cell] < SLOTS:
+            slots[cell, filled[cell]] = token
+            filled[cell] += 1
+    return slots
 
 
 def make_batch(
@@ -71,23 +82,20 @@ def make_batch(
             tokens.append(encoded)
     assert first_spec is not None
     cells = (first_spec.width // CELL) * (first_spec.height // CELL)
-    longest = max(len(ids) for ids, _, _ in tokens) + 1
-    ids = np.full((size, longest), tokenizer.token_to_id(PAD), np.int64)
-    first, last = np.zeros((size, longest), np.int64), np.zeros((size, longest), np.int64)
-    lengths = np.zeros(size, np.int64)
-    for i, (row, a, b) in enumerate(tokens):
-        n = len(row)
-        ids[i, :n], ids[i, n] = row, tokenizer.token_to_id(END)
-        first[i, :n], last[i, :n] = a, b
-        first[i, n] = last[i, n] = b[-1]
-        lengths[i] = n + 1
+    pad, end = tokenizer.token_to_id(PAD), tokenizer.token_to_id(END)
+    lengths = np.array([len(row) + 1 for row, _ in tokens])
+    ids = np.full((size, int(lengths.max())), pad, np.int64)
+    places = np.zeros_like(ids)
+    for i, (row, where) in enumerate(tokens):
+        ids[i, : lengths[i]] = [*row, end]
+        places[i, : lengths[i]] = [*where, where[-1]]
     return Batch(
         first_spec.width,
         first_spec.height,
         np.stack([to_patches(p.image) for p in pages]),
         ids,
         lengths,
-        first,
-        last,
+        places,
         np.stack([dense_targets(p, cells, SLOTS) for p in pages]),
+        np.stack([token_slots(row, where, cells, pad) for row, where in tokens]),
     )

@@ -45,6 +45,9 @@ class Writer:
         self.split = split
         self.words = vocabulary(split)
         self.style = style
+        # On such a page words and phrases recur, so that the words before do not tell where the model is.
+        few = rng.random() < 0.4
+        self.few = [self._any_word() for _ in range(rng.randint(6, 40))] if few else []
 
     def word(self) -> str:
         """One word without spaces, in the shares of the style."""
@@ -56,9 +59,12 @@ class Writer:
             return self.number()
         return self._noise()
 
+    def _any_word(self) -> str:
+        return self.rng.choice(self.words) if self.rng.random() < 0.6 else self.rng.choice(COMMON)
+
     def _word(self) -> str:
         r = self.rng
-        word = r.choice(self.words) if r.random() < 0.6 else r.choice(COMMON)
+        word = r.choice(self.few) if self.few and r.random() < 0.75 else self._any_word()
         u = r.random()
         if u < 0.1:
             word = word.capitalize()
