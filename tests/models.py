@@ -266,12 +266,6 @@ class SimpleTarget:
     def regions(self, text: str, image: Any) -> tuple[Any, ...]:
         return ()
 
-    def page_drafts(self, regions: Any, image: Any, read: Any = NOTHING) -> tuple[str, ...]:
-        return tuple(read.get(index) or r.text for index, r in enumerate(regions) if r.readable)
-
-    def regions(self, text: str, image: Any) -> tuple[Any, ...]:
-        return ()
-
     def clean(self, text: str, finish_reason: str = "eos") -> str:
         return text
 

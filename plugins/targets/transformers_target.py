@@ -5,16 +5,17 @@ A target of this kind is a config dataclass, prompts and a `Dialect`; nothing he
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hsdkit_plugins.targets.checkpoint import Checkpoint
 from hsdkit_plugins.targets.cleanup import clean
 from hsdkit_plugins.targets.dialects import Dialect, render
 from hsdkit_plugins.targets.formats.blocks import page_drafts, page_regions
-from hsdkit_plugins.targets.images import rgb, without_extremes
+from hsdkit_plugins.targets.images import rgb, scaled, without_extremes
+from hsdkit_plugins.targets.inputs import grid_inputs, processor_inputs
 
 from hsdkit.errors import TargetError
 from hsdkit.protocols import BLANK_LINE, NOTHING, DecodeRequest
@@ -69,12 +70,15 @@ class CheckpointConfig:
 class TransformersTarget:
     """A `Target` around one checkpoint. Everything is loaded on first use; prompts and inputs need no weights.
 
-    Subclasses set `name`, may set `model_types` (the `model_type`s of config.json they read, empty for any) and
-    override `prompt`.
+    Subclasses override `prompt` and may set these (`Profile` explains them).
     """
 
     name = "transformers"
     model_types: frozenset[str] = frozenset()
+    end_tokens: tuple[str, ...] = ()
+    system: str | None = None
+    inputs_by: Literal["grid", "processor"] = "grid"
+    register: Callable[[], None] | None = None
 
     def __init__(self, config: CheckpointConfig, dialect: Dialect) -> None:
         self.config = config
@@ -85,6 +89,8 @@ class TransformersTarget:
     @cached_property
     def model_config(self) -> Any:
         """The checkpoint's config. Raises `TargetError` when it is of an architecture this target does not read."""
+        if self.register is not None:
+            self.register()
         config = self.checkpoint.config()
         if self.model_types and config.model_type not in self.model_types:
             raise self.checkpoint.error(
@@ -106,6 +112,11 @@ class TransformersTarget:
         return self.checkpoint.image_processor()
 
     @cached_property
+    def processor(self) -> Any:
+        """The checkpoint's own processor."""
+        return self.checkpoint.processor()
+
+    @cached_property
     def generation_config(self) -> Any:
         return self.checkpoint.generation_config(self.model_config)
 
@@ -123,7 +134,14 @@ class TransformersTarget:
             ids = self.tokenizer.eos_token_id
         if ids is None:
             raise self.checkpoint.error("names no end token", "set eos_token_id in its generation_config.json")
-        return frozenset(ids if isinstance(ids, (list, tuple)) else [ids])
+        known = self.tokenizer.get_vocab()
+        more = (known[token] for token in self.end_tokens if token in known)
+        return frozenset(ids if isinstance(ids, (list, tuple)) else [ids]).union(more)
+
+    @property
+    def pad_id(self) -> int:
+        pad: int | None = self.tokenizer.pad_token_id
+        return min(self.eos_ids) if pad is None else pad
 
     def logits_processors(self) -> list[Any]:
         """What `generate(do_sample=False)` would apply, in its order. Raises `TargetError` for a setting that cannot be
@@ -147,16 +165,29 @@ class TransformersTarget:
     # -- images
 
     @property
+    def bounds_area(self) -> bool:
+        """Whether the image processor's `size` bounds the area (as those that merge patches into cells do), not the
+        edges."""
+        return hasattr(self.image_processor, "merge_size")
+
+    @property
     def pixel_bounds(self) -> tuple[int, int]:
         """Least and most pixels of an image the model sees."""
         size = self.image_processor.size
+        if not self.bounds_area:
+            edge = size["longest_edge"]
+            return self.config.min_pixels or 1, min(self.config.max_pixels or edge**2, edge**2)
         least = self.config.min_pixels or size["shortest_edge"]
         most = self.config.max_pixels or size["longest_edge"]
         return min(least, most), most
 
     def prepare(self, image: Image) -> Image:
         """The image as it goes to the checkpoint's own image processor; doing it twice changes nothing."""
-        return without_extremes(rgb(image))
+        image = without_extremes(rgb(image))
+        most = self.config.max_pixels
+        if most is None or self.bounds_area:
+            return image
+        return scaled(image, min(1.0, (most / (image.width * image.height)) ** 0.5))
 
     def view(self, image: Image) -> Image:
         """The whole page image at the size this model reads best: as it is, here."""
@@ -184,57 +215,28 @@ class TransformersTarget:
         """The instruction for a region of that label, or for the page (`None`)."""
         raise NotImplementedError
 
-    def _prompt_ids(self, prompt: str) -> list[int]:
-        """Ids of the chat turn with one image token, which stands for the image."""
+    def chat(self, prompt: str) -> str:
+        """The text of the chat turn with the prompt, one image token standing for the image."""
         content = [{"type": "image"}] + ([{"type": "text", "text": prompt}] if prompt else [])
+        turns: list[dict[str, Any]] = [] if self.system is None else [{"role": "system", "content": self.system}]
+        turns.append({"role": "user", "content": content})
         if not self.tokenizer.chat_template:
             raise self.checkpoint.error("has no chat template", "add chat_template.jinja to its folder")
-        text = self.tokenizer.apply_chat_template(
-            [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
-        )
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        if (found := ids.count(self.model_config.image_token_id)) != 1:
-            raise self.checkpoint.error(
-                f"its chat template and prompt make {found} image tokens, not one", "fix the prompt"
-            )
-        return ids
+        text: str = self.tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        return text
 
     def inputs(self, requests: Sequence[DecodeRequest]) -> dict[str, Any]:
         """RIGHT-padded model inputs on the CPU for B requests, P the longest prompt: `input_ids` and `attention_mask`
-        (B, P) int64, `mm_token_type_ids` (B, P) int64 with 1 on image tokens, `pixel_values` (patches, values) float32
-        of all images one after the other, `image_grid_thw` (B, 3) int64. Raises `TargetError` for an image that the
-        model cannot take."""
-        import torch
-
-        least, most = self.pixel_bounds
+        (B, P) int64, `mm_token_type_ids` (B, P) int64 with 1 on image tokens where the model takes them, and what its
+        vision tower takes. Raises `TargetError` for an image that the model cannot take."""
+        images = [self.prepare(request.image) for request in requests]
+        texts = [self.chat(request.prompt) for request in requests]
         try:
-            pixels = self.image_processor(
-                images=[self.prepare(r.image) for r in requests],
-                size={"shortest_edge": least, "longest_edge": most},
-                return_tensors="pt",
-            )
+            if self.inputs_by == "grid":
+                return grid_inputs(self, texts, images)
+            return processor_inputs(self, texts, images)
         except ValueError as e:
-            raise TargetError(f"target {self.name!r} cannot take this image: {e}") from e
-        grids = pixels["image_grid_thw"]
-        image_token = self.model_config.image_token_id
-        cells = self.image_processor.merge_size**2
-        rows = []
-        for request, grid in zip(requests, grids, strict=True):
-            prompt = self._prompt_ids(request.prompt)
-            at = prompt.index(image_token)
-            rows.append(prompt[:at] + [image_token] * (int(grid.prod()) // cells) + prompt[at + 1 :])
-        longest = max(map(len, rows))
-        pad = self.tokenizer.pad_token_id
-        pad = min(self.eos_ids) if pad is None else pad
-        ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
-        lengths = torch.tensor([[len(row)] for row in rows])
-        mask = (torch.arange(longest) < lengths).long()
-        return {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "mm_token_type_ids": ((ids == image_token) & (mask == 1)).long(),
-            **pixels,
-        }
+            raise TargetError(f"target {self.name!r} cannot take this image or prompt: {e}") from e
 
     # -- text
 
