@@ -55,7 +55,7 @@ def tables() -> str:
     for kind in KINDS:
         lines += [f"## {kind.capitalize()}s", ""]
         for component, plugin in plugins().components(kind):
-            if plugin.startswith(f"{kind}-") and component.config.__module__.startswith("hsdkit_plugins"):
+            if plugin.name.startswith(f"{kind}-") and component.config.__module__.startswith("hsdkit_plugins"):
                 lines += [
                     f"### `{kind}={component.name}`",
                     "",

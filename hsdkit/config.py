@@ -8,7 +8,7 @@ also be a file of your own, such as the output of `hsdkit run --show-config`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from hsdkit.components import KINDS, Component, Kind
 from hsdkit.config_layers import Assignment, component_layer, default_layer, experiment_layers, override_layer
-from hsdkit.config_types import convert, describe, field_type, plain_text
+from hsdkit.config_types import convert, describe, field_type, option_names, plain_text
 from hsdkit.documents import MAX_PIXELS, check_options
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.plugins import Plugins, plugins
@@ -67,7 +67,8 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(RunOptions):
-    """The composed configuration. `notes` say what of an experiment does not apply to the chosen components."""
+    """The composed configuration. `notes` say what of an experiment does not apply to the chosen components, and
+    what `HSDKIT_PLUGINS` names in vain."""
 
     drafter: Choice
     target: Choice
@@ -110,7 +111,7 @@ def compose(
             _assign(trees, assignment, chosen, registry)
     if found := [*trees["run"].input, *(str(path) for path in inputs)]:
         OmegaConf.update(trees["run"], "input", [plain_text(path) for path in found])
-    return _typed(trees, chosen, tuple(notes))
+    return _typed(trees, chosen, (*registry.notes, *notes))
 
 
 def _chosen(registry: Plugins, kind: Kind, layers: list[Assignment]) -> Component:
@@ -173,7 +174,13 @@ def _assign(
     if hint is None:
         raise ConfigError(f"{assignment.origin}: {_unknown(assignment, chosen, registry)}")
     try:
-        OmegaConf.update(trees[kind or "run"], key, convert(assignment.value, hint, assignment.literal))
+        value = convert(assignment.value, hint, assignment.literal)
+        if isinstance(value, dict) and is_dataclass(hint):  # a group of options: each is told apart in errors
+            for name, inner in value.items():
+                part = replace(assignment, key=f"{assignment.key}.{name}", value=inner, literal=False)
+                _assign(trees, part, chosen, registry)
+            return
+        OmegaConf.update(trees[kind or "run"], key, value)
     except (OmegaConfBaseException, yaml.YAMLError, ValueError, TypeError):
         given = "***" if key == "password" else repr(assignment.value)
         expected = describe(hint, assignment.value)
@@ -183,7 +190,7 @@ def _assign(
 def _unknown(assignment: Assignment, chosen: Mapping[Kind, Component], registry: Plugins) -> str:
     kind, key = assignment.kind, assignment.key
     if kind:
-        own = [f.name for f in fields(chosen[kind].config)]
+        own = option_names(chosen[kind].config)
         elsewhere = [
             c.name for c, _ in registry.components(kind) if c is not chosen[kind] and _has(c, assignment.option)
         ]
@@ -195,8 +202,8 @@ def _unknown(assignment: Assignment, chosen: Mapping[Kind, Component], registry:
             said += f": it is an option of {', '.join(f'{kind}={n}' for n in elsewhere)}"
         return f"{said}{';' if near or elsewhere else ':'} its options: {', '.join(own) or 'none'}"
     known = [f.name for f in fields(RunOptions)] + list(KINDS)
-    dotted = [f"{k}.{f.name}" for k in KINDS for f in fields(chosen[k].config)]
-    near = [k for k in dotted if k.split(".")[1] == key] or nearest(key, known + dotted)
+    dotted = [f"{k}.{name}" for k in KINDS for name in option_names(chosen[k].config)]
+    near = [k for k in dotted if k.partition(".")[2] == key] or nearest(key, known + dotted)
     return f"no option {key!r}:{did_you_mean(near)} known: {', '.join(known)}, and KIND.OPTION of the chosen components"
 
 

@@ -15,6 +15,12 @@ PROJECT = "hsdkit"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
+#: Version of the hooks below and of what passes through them (`Component`, `hsdkit.protocols`). It rises when a plugin
+#: written for the version before would no longer work. A plugin says which one it was written for with a module
+#: constant, `HSDKIT_HOOKSPEC = 1`; one that says nothing was written for version 1.
+HOOKSPEC = 1
+HOOKSPEC_NAME = "HSDKIT_HOOKSPEC"
+
 
 @hookspec
 def hsdkit_components() -> Iterable[Component]:  # type: ignore[empty-body]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -12,71 +13,118 @@ from typing import Any
 import pluggy
 
 from hsdkit import hookspecs
-from hsdkit.components import Component, Kind
+from hsdkit.components import KINDS, Component, Kind
 from hsdkit.errors import HsdkitError, PluginError
 from hsdkit.suggestions import did_you_mean, nearest
 
 GROUP = "hsdkit"
-#: Comma-separated entry-point names; when set, only these plugins are loaded.
+#: Comma-separated names of plugins (entry points) or of packages; when set, only these plugins are loaded.
 RESTRICT = "HSDKIT_PLUGINS"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginState:
-    """One discovered plugin: which distribution brought it, and why it is broken if it is."""
+    """One plugin: which distribution brought it ("" for one registered in process), and why it is broken if it is."""
 
     name: str
-    package: str
-    version: str
+    package: str = ""
+    version: str = ""
     error: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """`plugin NAME of PACKAGE VERSION`."""
+        return f"plugin {self.name!r}" + (f" of {self.package} {self.version}".rstrip() if self.package else "")
 
 
 class Plugins:
-    """Loaded plugins and their components. A plugin that fails to import is listed as broken and never stops others."""
+    """Loaded plugins and their components. A plugin that cannot be used is listed as broken and never stops others.
+
+    `left_out` are installed plugins that `HSDKIT_PLUGINS` does not name; `notes` say what it names in vain.
+    """
 
     def __init__(self) -> None:
         self.manager = pluggy.PluginManager(hookspecs.PROJECT)
         self.manager.add_hookspecs(hookspecs)
         self.states: list[PluginState] = []
-        self._components: dict[tuple[str, str], tuple[Component, str]] = {}
+        self.left_out: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self._components: dict[tuple[str, str], tuple[Component, PluginState]] = {}
 
     def discover(self) -> None:
         """Load every entry point of the group (or those that `HSDKIT_PLUGINS` names)."""
-        wanted = {n.strip() for n in os.environ[RESTRICT].split(",") if n.strip()} if RESTRICT in os.environ else None
-        for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
-            if wanted is None or entry.name in wanted:
-                self._load(entry)
+        entries = sorted(entry_points(group=GROUP), key=lambda e: e.name)
+        if RESTRICT in os.environ:
+            entries = self._restricted(entries, os.environ[RESTRICT])
+        for entry in entries:
+            self._load(entry)
+
+    def _restricted(self, entries: list[EntryPoint], names: str) -> list[EntryPoint]:
+        wanted = {_normal(name): name.strip() for name in names.split(",") if name.strip()}
+        chosen = [e for e in entries if wanted.keys() & _names(e)]
+        packages = ", ".join(sorted({_origin(e)[0] for e in entries} - {""}))
+        known = [n for e in entries for n in (e.name, _origin(e)[0])]
+        self.left_out = tuple(e.name for e in entries if e not in chosen)
+        self.notes = tuple(
+            f"{RESTRICT} names {given!r}, which is no installed plugin nor a package of plugins:"
+            + (
+                did_you_mean([repr(n) for n in nearest(given, known)])
+                or f" installed are those of {packages or 'none'}"
+            )
+            for name, given in wanted.items()
+            if not any(name in _names(e) for e in entries)
+        )
+        return chosen
 
     def _load(self, entry: EntryPoint) -> None:
-        package, version = (entry.dist.name, entry.dist.version) if entry.dist else ("?", "?")
-        error = None
+        state = PluginState(entry.name, *_origin(entry))
         try:
-            self.register(entry.load(), entry.name)
+            self._register(entry.load(), state)
         except (Exception, SystemExit) as e:  # whatever a plugin does wrong is its state, not our failure
-            error = _said(e)
-        self.states.append(PluginState(entry.name, package, version, error))
+            self.states.append(PluginState(state.name, state.package, state.version, _cause(e)))
+        else:
+            self.states.append(state)
 
     def register(self, plugin: object, name: str) -> None:
         """Register a plugin object or module, as discovery does; for tests and notebooks.
 
-        Raises `PluginError` when it brings a component whose kind and name are taken; nothing of it is kept then.
+        Raises `PluginError` when it was written for another version of the hooks, or brings what is no component or has
+        a kind and name that are taken; nothing of it is kept then.
         """
-        self.manager.register(plugin, name)
-        try:
-            hook = self.manager.subset_hook_caller(
-                "hsdkit_components", [p for p in self.manager.get_plugins() if p is not plugin]
-            )
-            found = [c for components in hook() for c in components]
-            for component in found:
-                if taken := self._components.get((component.kind, component.name)):
-                    raise PluginError(f"{component.kind} {component.name!r} is already provided by plugin {taken[1]!r}")
-        except Exception:
-            self.manager.unregister(plugin)
-            raise
-        self._components.update({(c.kind, c.name): (c, name) for c in found})
+        self._register(plugin, PluginState(name))
 
-    def components(self, kind: Kind | None = None) -> Iterator[tuple[Component, str]]:
-        """(component, plugin name), sorted by kind and name."""
+    def _register(self, plugin: object, state: PluginState) -> None:
+        _check_version(plugin)
+        try:
+            self.manager.register(plugin, state.name)
+            found = self._found(plugin)
+        except BaseException:
+            if self.manager.get_name(plugin) == state.name:
+                self.manager.unregister(plugin)
+            raise
+        self._components.update({(c.kind, c.name): (c, state) for c in found})
+
+    def _found(self, plugin: object) -> list[Component]:
+        """The components of a registered plugin, checked."""
+        for hook in vars(self.manager.hook).values():
+            if not hook.has_spec() and any(i.plugin is plugin and not i.optionalhook for i in hook.get_hookimpls()):
+                raise PluginError(f"implements {hook.name}, no hook of version {hookspecs.HOOKSPEC}")
+        others = [p for p in self.manager.get_plugins() if p is not plugin]
+        answers = self.manager.subset_hook_caller("hsdkit_components", others)()
+        found = [component for components in answers for component in components]
+        mine: set[tuple[str, str]] = set()
+        for component in found:
+            if not _sound(component):
+                raise PluginError(f"hsdkit_components gave {component!r:.80}, which is no Component of a known kind")
+            key = component.kind, component.name
+            if key in self._components or key in mine:
+                by = self._components[key][1].origin if key in self._components else "this very plugin"
+                raise PluginError(f"{component.kind} {component.name!r} is already provided by {by}")
+            mine.add(key)
+        return found
+
+    def components(self, kind: Kind | None = None) -> Iterator[tuple[Component, PluginState]]:
+        """(component, the plugin that brought it), sorted by kind and name."""
         return (v for k, v in sorted(self._components.items()) if kind is None or k[0] == kind)
 
     def component(self, kind: Kind, name: str) -> Component:
@@ -85,13 +133,22 @@ class Plugins:
             return found[0]
         known = [c.name for c, _ in self.components(kind)]
         hint = did_you_mean([repr(near) for near in nearest(name, known)])
-        broken = "".join(
-            f"; plugin {s.name!r} of {s.package} is broken: {s.error}"
-            for s in self.states
-            if s.error and s.name.replace("_", "-").endswith(name.replace("_", "-"))
-        )
         limited = f"; {RESTRICT} limits what is loaded" if RESTRICT in os.environ else ""
-        raise PluginError(f"no {kind} named {name!r}:{hint} known: {', '.join(known) or 'none'}{broken}{limited}")
+        limited += "".join(f"; {note}" for note in self.notes)
+        raise PluginError(
+            f"no {kind} named {name!r}:{hint} known: {', '.join(known) or 'none'}{self._broken(name)}{limited}"
+        )
+
+    def _broken(self, name: str) -> str:
+        """What to say of broken plugins to somebody who misses a component: all of it where one may have brought it."""
+        broken = [s for s in self.states if s.error]
+        wanted = _normal(name)
+        suspects = [
+            s for s in broken if wanted in (_normal(s.name), _normal(s.package), _normal(s.name).partition("-")[2])
+        ]
+        if suspects or not broken:
+            return "".join(f"; {s.origin} is broken: {s.error}" for s in suspects)
+        return f"; broken plugins (`hsdkit plugins` says why): {', '.join(s.name for s in broken)}"
 
     def build(self, kind: Kind, name: str, config: Any = None, **context: Any) -> Any:
         """Build a component from its typed config (defaults when None). Raises `PluginError` if something it needs is
@@ -106,7 +163,46 @@ class Plugins:
             raise
         except (Exception, SystemExit) as e:  # a factory may do anything
             plugin = self._components[kind, name][1]
-            raise PluginError(f"{kind} {name!r} of plugin {plugin!r} cannot be built: {_said(e)}") from e
+            raise PluginError(f"{kind} {name!r} of plugin {plugin.name!r} cannot be built: {_said(e)}") from e
+
+
+def _check_version(plugin: object) -> None:
+    ours, theirs = hookspecs.HOOKSPEC, getattr(plugin, hookspecs.HOOKSPEC_NAME, 1)
+    if theirs != ours:
+        old = "hsdkit" if isinstance(theirs, int) and theirs > ours else "the plugin"
+        raise PluginError(
+            f"was written for version {theirs!r} of the plugin hooks, this hsdkit has version {ours}: upgrade {old}"
+        )
+
+
+def _sound(component: object) -> bool:
+    return (
+        isinstance(component, Component)
+        and component.kind in KINDS
+        and isinstance(component.name, str)
+        and re.fullmatch(r"[\w.-]+", component.name) is not None
+    )
+
+
+def _origin(entry: EntryPoint) -> tuple[str, str]:
+    """Name and version of the distribution an entry point comes from."""
+    return (entry.dist.name or "", entry.dist.version or "") if entry.dist else ("", "")
+
+
+def _names(entry: EntryPoint) -> set[str]:
+    """What `HSDKIT_PLUGINS` may call it."""
+    return {_normal(entry.name), _normal(_origin(entry)[0])}
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.\s]+", "-", name.strip().lower())
+
+
+def _cause(error: BaseException) -> str:
+    if isinstance(error, PluginError):
+        return str(error)
+    ours = isinstance(error, ImportError) and (error.name or "").partition(".")[0] == hookspecs.PROJECT
+    return _said(error) + ("; it needs another version of hsdkit" if ours else "")
 
 
 def _said(error: BaseException) -> str:

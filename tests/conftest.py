@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from models import SimpleTarget
 
 
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder as the current one, with the toys registered: where commands run."""
+    from toys import register_toys
+
+    register_toys()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The folder of a tiny random checkpoint, by the name of its architecture (`models.ARCHITECTURES`)."""

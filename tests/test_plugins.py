@@ -31,7 +31,7 @@ def test_a_broken_plugin_is_listed_and_stops_no_other(monkeypatch: pytest.Monkey
     errors = {s.name: s.error for s in found.states}
     assert "No module named 'no_such_module_at_all'" in str(errors["drafter-gone"])
     assert "has no attribute 'plugin'" in str(errors["toys"])
-    with pytest.raises(PluginError, match="plugin 'drafter-gone'"):
+    with pytest.raises(PluginError, match="plugin 'drafter-gone' is broken"):
         found.component("drafter", "gone")
 
 
@@ -41,6 +41,90 @@ def test_the_environment_can_limit_what_is_loaded(monkeypatch: pytest.MonkeyPatc
     assert [s.name for s in found.states] == ["one", "three"]
     with pytest.raises(PluginError, match="HSDKIT_PLUGINS limits what is loaded"):
         found.component("drafter", "two")
+
+
+def test_the_environment_names_plugins_or_packages_and_is_told_what_it_names_in_vain(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HSDKIT_PLUGINS", "HSDKIT, drafter-pdftxet,")
+    found = Plugins()
+    found.discover()
+    assert {"drafter-pdftext", "target-tiny", "engine-transformers"} <= {s.name for s in found.states}
+    [note] = found.notes
+    assert "names 'drafter-pdftxet'" in note
+    assert "did you mean 'drafter-pdftext'" in note
+    assert compose(registry=found).notes == (note,)
+    monkeypatch.setenv("HSDKIT_PLUGINS", "verifier_hsd")
+    found = Plugins()
+    found.discover()
+    assert [s.name for s in found.states] == ["verifier-hsd"]
+    assert {"drafter-pdftext", "target-tiny"} <= set(found.left_out)
+    monkeypatch.setenv("HSDKIT_PLUGINS", "zzzz")
+    found = Plugins()
+    found.discover()
+    with pytest.raises(PluginError, match="'zzzz', which is no installed plugin nor a package of plugins: installed"):
+        found.component("target", "tiny")
+
+
+@pytest.mark.parametrize(("version", "cure"), [(0, "the plugin"), (99, "hsdkit"), ("2.1", "the plugin")])
+def test_a_plugin_for_another_version_of_the_hooks_is_broken_and_says_what_to_upgrade(version: Any, cure: str):
+    plugin = type("Other", (Toys,), {"HSDKIT_HOOKSPEC": version})()
+    registry = Plugins()
+    with pytest.raises(PluginError, match=f"version {version!r} of the plugin hooks.*has version 1: upgrade {cure}$"):
+        registry.register(plugin, "other")
+    assert list(registry.components()) == []
+    registry.register(type("Same", (Toys,), {"HSDKIT_HOOKSPEC": 1})(), "same")
+    assert registry.component("drafter", "toy").name == "toy"
+
+
+def test_a_hook_that_is_not_there_or_takes_something_else_breaks_its_plugin_only():
+    class Unknown(Toys):
+        @hookimpl
+        def hsdkit_page_started(self, page: Any) -> None:
+            raise AssertionError("never called")
+
+    class Wrong(Toys):
+        @hookimpl
+        def hsdkit_page_finished(self, source: str, result: Any, colour: str) -> None:
+            raise AssertionError("never called")
+
+    registry = Plugins()
+    with pytest.raises(PluginError, match="implements hsdkit_page_started, no hook of version 1"):
+        registry.register(Unknown(), "unknown")
+    with pytest.raises(Exception, match="colour"):
+        registry.register(Wrong(), "wrong")
+    registry.manager.hook.hsdkit_page_finished(source="a", result=None)
+    assert list(registry.components()) == []
+    registry.register(Toys(), "unknown")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "drafter",
+        Component("printer", "x", "", ToyDrafterConfig, ToyDrafter),
+        Component("drafter", "a=b", "", dict, dict),
+    ],  # type: ignore[arg-type]
+)
+def test_what_is_no_component_breaks_its_plugin(given: Any):
+    plugin = type("Odd", (), {"hsdkit_components": hookimpl(lambda self: [given])})()
+    with pytest.raises(PluginError, match="which is no Component of a known kind"):
+        toy_registry().register(plugin, "odd")
+
+
+def test_a_plugin_that_brings_one_name_twice_is_broken():
+    toy = Component("drafter", "twice", "", ToyDrafterConfig, ToyDrafter)
+    plugin = type("Twice", (), {"hsdkit_components": hookimpl(lambda self: [toy, toy])})()
+    with pytest.raises(PluginError, match="drafter 'twice' is already provided by this very plugin"):
+        toy_registry().register(plugin, "twice")
+
+
+def test_who_misses_a_component_hears_of_broken_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "old_plugin.py").write_text("from hsdkit.protocols import NoLongerThere")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = discovered(monkeypatch, acme="old_plugin")
+    with pytest.raises(PluginError, match=r"broken plugins \(`hsdkit plugins` says why\): acme"):
+        found.component("drafter", "zebra")
+    with pytest.raises(PluginError, match=r"plugin 'acme' is broken: ImportError.*needs another version of hsdkit"):
+        found.component("drafter", "acme")
 
 
 def test_a_name_that_is_taken_is_refused_and_nothing_of_the_plugin_is_kept():

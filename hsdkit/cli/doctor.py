@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hsdkit.cli import console
 from hsdkit.cli.console import plain
-from hsdkit.cli.plugins import readiness
+from hsdkit.cli.plugins import broken, readiness
 
 
 def doctor(
@@ -36,11 +36,10 @@ def doctor(
     found = discovered()
     for component, _ in found.components():
         out.print(f"{component.kind:9} {component.name:16} {readiness(component)}", soft_wrap=True)
-    for state in found.states:
-        if state.error:
-            out.print(
-                f"[red]broken[/]    plugin {plain(f'{state.name} of {state.package}: {state.error}')}", soft_wrap=True
-            )
+    for line in broken(found):
+        out.print(line, soft_wrap=True)
+    for note in found.notes:
+        console.warn(note)
     if not _loads(out, overrides or []):
         raise typer.Exit(1)
 

@@ -1,0 +1,86 @@
+"""Runs that are interrupted or killed, and streams that are closed: what is finished is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from commands import load, run, shell
+from toys import TOY, blank_pdf
+
+
+def test_ctrl_c_keeps_the_finished_pages(workplace: Path):
+    blank_pdf(workplace / "a.pdf", 3)
+    blank_pdf(workplace / "b.pdf")
+    result = run("a.pdf", "b.pdf", "verifier.interrupt=[2]", "--report")
+    assert result.exit_code == 130
+    assert Path("out/a.md").read_text() == "page 1 of a.pdf\n"
+    document = load("out/a.json")
+    assert len(document.pages) == 1
+    assert document.error == "interrupted after 1 page"
+    assert "</html>" in Path("out/a.html").read_text()
+    assert not Path("out/b.json").exists()
+    assert "interrupted" in result.stderr
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize("when", ["return verify(*a)", "raise ValueError"])
+def test_a_signal_ends_the_run_in_order_though_a_library_swallows_it(workplace: Path, name: str, code: int, when: str):
+    blank_pdf(workplace / "a.pdf", 9)
+    before = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit it ignored\n"
+        "verify = toys.ToyVerifier.verify\n"
+        "def swallowing(*a):\n"
+        "    if a[1].number == 2:\n"
+        f"        try: os.kill(os.getpid(), signal.{name})\n"
+        "        except: pass\n"
+        f"        {when}\n"
+        "    return verify(*a)\n"
+        "toys.ToyVerifier.verify = swallowing"
+    )
+    process = shell("run", *TOY, "a.pdf", before=before)
+    assert process.returncode == code, process.stderr
+    assert Path("out/a.md").read_text() == "page 1 of a.pdf\n"
+    assert load("out/a.json").error == "interrupted after 1 page"
+    assert "failure" not in process.stderr
+
+
+@pytest.mark.parametrize("closed", ["sys.stdout = None", "sys.stderr = None", "sys.stdout = open('/dev/full', 'w')"])
+def test_streams_that_are_closed_or_full_do_not_end_a_run(workplace: Path, closed: str):
+    if "full" in closed and not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    blank_pdf(workplace / "a.pdf", 2)
+    shell("run", *TOY, "a.pdf", "--stream", before=f"import sys; {closed}")
+    assert load("out/a.json").ok
+    assert len(load("out/a.json").pages) == 2
+
+
+def test_text_that_stdout_cannot_encode_costs_no_page(workplace: Path):
+    blank_pdf(workplace / "a.pdf")
+    process = shell(
+        "run", *TOY, "a.pdf", "verifier.text=\u00fcber \u6f22", "--stream", env={"PYTHONIOENCODING": "ascii"}
+    )
+    assert process.returncode == 0, process.stderr
+    assert "ber" in process.stdout
+    assert Path("out/a.md").read_text(encoding="utf-8") == "\u00fcber \u6f22\n"
+
+
+def test_a_kill_leaves_the_finished_pages_readable(workplace: Path):
+    blank_pdf(workplace / "a.pdf", 2)
+    before = (
+        "import os, signal\n"
+        "verify = toys.ToyVerifier.verify\n"
+        "def deadly(self, page, *rest, **more):\n"
+        "    if page.number == 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return verify(self, page, *rest, **more)\n"
+        "toys.ToyVerifier.verify = deadly"
+    )
+    process = shell("run", *TOY, "a.pdf", before=before)
+    assert process.returncode == -signal.SIGKILL
+    lines = Path("out/a.pages.jsonl").read_text().splitlines()
+    assert [json.loads(line)["markdown"] for line in lines] == ["page 1 of a.pdf"]
+    assert not Path("out/a.json").exists()
