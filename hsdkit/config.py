@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from hsdkit.components import KINDS, Component, Kind
 from hsdkit.config_layers import Assignment, component_layer, default_layer, experiment_layers, override_layer
-from hsdkit.config_types import convert, describe, field_type, option_names, plain_text
+from hsdkit.config_types import convert, describe, field_type, option_names, plain_text, typed_tree
 from hsdkit.documents import MAX_PIXELS, check_options
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.plugins import Plugins, plugins
@@ -130,26 +130,14 @@ def _names(registry: Plugins, kind: Kind) -> list[str]:
 
 def _schemas(chosen: Mapping[Kind, Component]) -> dict[str, DictConfig]:
     """One typed tree for the run and one a component, holding the defaults."""
-    trees = {"run": OmegaConf.structured(RunOptions)}
+    trees = {"run": typed_tree(RunOptions)}
     for kind, component in chosen.items():
         try:
-            trees[kind] = OmegaConf.structured(component.config)
+            trees[kind] = typed_tree(component.config)
         except Exception as e:  # of a plugin: no dataclass, types no option can have, defaults of another type
             reason = " ".join(str(e).split())
             raise PluginError(f"{kind} {component.name!r} is broken: its options are unusable: {reason}") from e
-    for tree in trees.values():
-        _writable(tree)
     return trees
-
-
-def _writable(node: Any) -> None:
-    """OmegaConf makes the nodes of frozen dataclasses read-only; they are frozen once composed, not before."""
-    OmegaConf.set_readonly(node, False)
-    if isinstance(node, DictConfig) and not node._is_none():
-        for key in node:
-            child = node._get_node(key)
-            if OmegaConf.is_config(child):
-                _writable(child)
 
 
 def _foreign(assignment: Assignment, chosen: Mapping[Kind, Component]) -> str | None:
@@ -174,13 +162,13 @@ def _assign(
     if hint is None:
         raise ConfigError(f"{assignment.origin}: {_unknown(assignment, chosen, registry)}")
     try:
-        value = convert(assignment.value, hint, assignment.literal)
-        if isinstance(value, dict) and is_dataclass(hint):  # a group of options: each is told apart in errors
-            for name, inner in value.items():
-                part = replace(assignment, key=f"{assignment.key}.{name}", value=inner, literal=False)
+        group = yaml.safe_load(assignment.value) if assignment.literal and is_dataclass(hint) else assignment.value
+        if is_dataclass(hint) and isinstance(group, Mapping):  # each option by itself, so that errors name it
+            for name, value in group.items():
+                part = replace(assignment, key=f"{assignment.key}.{name}", value=value, literal=False)
                 _assign(trees, part, chosen, registry)
             return
-        OmegaConf.update(trees[kind or "run"], key, value)
+        OmegaConf.update(trees[kind or "run"], key, convert(assignment.value, hint, assignment.literal))
     except (OmegaConfBaseException, yaml.YAMLError, ValueError, TypeError):
         given = "***" if key == "password" else repr(assignment.value)
         expected = describe(hint, assignment.value)

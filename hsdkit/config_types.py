@@ -5,16 +5,35 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from hsdkit.suggestions import did_you_mean, nearest
 
 _NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "text", Path: "a path", type(None): "null"}
+
+
+def typed_tree(config: type) -> DictConfig:
+    """A config dataclass as a tree of its defaults that takes values of the right types only.
+
+    OmegaConf makes the nodes of frozen dataclasses read-only; they are frozen once composed, not before.
+    """
+    tree: DictConfig = OmegaConf.structured(config)
+    _writable(tree)
+    return tree
+
+
+def _writable(node: Any) -> None:
+    OmegaConf.set_readonly(node, False)
+    if isinstance(node, DictConfig) and not node._is_none():
+        for key in node:
+            child = node._get_node(key)
+            if OmegaConf.is_config(child):
+                _writable(child)
 
 
 def field_type(config: type, path: Sequence[str]) -> Any:
@@ -32,6 +51,16 @@ def field_type(config: type, path: Sequence[str]) -> Any:
         else:
             return None
     return hint
+
+
+def option_names(config: type) -> list[str]:
+    """The options of a config dataclass; those of a group, a dataclass itself, as `group.option`."""
+    hints = get_type_hints(config)
+    groups = {f.name: [m for m in _members(hints[f.name]) if is_dataclass(m)] for f in fields(config)}
+    return [
+        name for f, group in groups.items()
+        for name in ([f"{f}.{inner}" for inner in option_names(group[0])] if group else [f])
+    ]  # fmt: skip
 
 
 def convert(value: Any, hint: Any, literal: bool) -> Any:
