@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 Kind = Literal["drafter", "target", "verifier", "engine"]
@@ -27,6 +28,32 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
+class Environment:
+    """A Python environment of its own, for a library that does not fit beside hsdkit: `hsdkit drafter install NAME`.
+
+    `requirements` is a file of pinned requirements that ships with the plugin, `module` what the library is imported
+    as, `distribution` the package whose version says which library drafted, `server` the command that serves it.
+    """
+
+    name: str
+    requirements: Path
+    module: str
+    distribution: str
+    server: str = ""
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """The pinned requirements, without comments."""
+        lines = (line.partition("#")[0].strip() for line in self.requirements.read_text(encoding="utf-8").splitlines())
+        return tuple(line for line in lines if line)
+
+    @property
+    def importable(self) -> bool:
+        """Whether the library can be imported into this very process."""
+        return Requirement(self.module, self.distribution).installed
+
+
+@dataclass(frozen=True, slots=True)
 class Component:
     """One drafter, target, verifier or engine.
 
@@ -34,6 +61,7 @@ class Component:
     defaults become `drafter.NAME=VALUE` on the command line; it raises `ValueError("NAME=VALUE: why")` for a value that
     makes no sense. `factory` builds the component from an instance of it: `factory(config)`, for an engine
     `factory(config, target)`. It may import heavy modules; the module that holds the description may not.
+    `environment` is where its library can be installed apart from hsdkit.
     """
 
     kind: Kind
@@ -42,6 +70,7 @@ class Component:
     config: type
     factory: Callable[..., Any]
     requires: tuple[Requirement, ...] = ()
+    environment: Environment | None = None
 
     @property
     def missing(self) -> tuple[Requirement, ...]:

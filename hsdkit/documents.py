@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hsdkit.errors import ConfigError, DocumentError
 
@@ -32,6 +32,8 @@ MAX_PIXELS = 16_000_000
 
 Pages = str | int | Sequence[int] | None
 
+_Read = TypeVar("_Read")
+
 
 @dataclass(frozen=True, eq=False)
 class Page:
@@ -48,6 +50,7 @@ class Page:
     dpi: float = 0.0
     notes: tuple[str, ...] = ()
     read_text: Callable[[], TextLayer] | None = field(default=None, repr=False)
+    read_pdf: Callable[[], bytes] | None = field(default=None, repr=False)
 
     @property
     def width(self) -> int:
@@ -65,6 +68,14 @@ class Page:
         `DocumentError` when the page's text cannot be read.
         """
         return self.read_text() if self.read_text else None
+
+    @property
+    def pdf(self) -> bytes | None:
+        """The page alone as a PDF file, upright as `image` is and without a password; `None` for image files.
+
+        Made while the document is open. Raises `DocumentError` when the page cannot be copied.
+        """
+        return self.read_pdf() if self.read_pdf else None
 
 
 class Document:
@@ -95,13 +106,14 @@ class Document:
             read = self._reader.page(number - 1)
         except DocumentError as e:
             raise DocumentError(f"{self.name}, page {number}: {e}") from e.__cause__
-        return Page(number, read.image, self.name, read.dpi, read.notes, self._naming_page(read.read_text, number))
+        text, pdf = self._naming_page(read.read_text, number), self._naming_page(read.read_pdf, number)
+        return Page(number, read.image, self.name, read.dpi, read.notes, text, pdf)
 
-    def _naming_page(self, read: Callable[[], TextLayer] | None, number: int) -> Callable[[], TextLayer] | None:
+    def _naming_page(self, read: Callable[[], _Read] | None, number: int) -> Callable[[], _Read] | None:
         if read is None:
             return None
 
-        def named() -> TextLayer:
+        def named() -> _Read:
             try:
                 return read()
             except DocumentError as e:

@@ -18,12 +18,14 @@ MAX_SIDE = 30_000
 
 @dataclass(frozen=True, slots=True)
 class PageImage:
-    """A page as a file reader hands it over: RGB image, its resolution, remarks, and how to read its text layer."""
+    """A page as a file reader hands it over: RGB image, its resolution, remarks, how to read its text layer and how to
+    make a PDF of the page alone."""
 
     image: Image
     dpi: float
     notes: tuple[str, ...] = ()
     read_text: Callable[[], TextLayer] | None = None
+    read_pdf: Callable[[], bytes] | None = None
 
 
 class PageReader(Protocol):

@@ -6,8 +6,10 @@ PDFium is not thread safe, so every call goes through one lock: pages may be use
 from __future__ import annotations
 
 import contextlib
+import io
 import re
 import threading
+from functools import partial
 from pathlib import Path
 
 import pypdfium2 as pdfium
@@ -65,7 +67,24 @@ class PdfFile:
                 f"rendered at {scale * 72:.3g} instead of {self._dpi:g} dpi: the page measures "
                 f"{width:.0f} x {height:.0f} points (max_pixels)",
             )
-        return PageImage(image.convert("RGB"), scale * 72, notes, lambda: self._text(index, projection))
+        text, alone = partial(self._text, index, projection), partial(self._alone, index)
+        return PageImage(image.convert("RGB"), scale * 72, notes, text, alone)
+
+    def _alone(self, index: int) -> bytes:
+        """The page as a PDF of one page, turned as it is shown here; drafters that read PDFs get no other pages."""
+        with _LOCK:
+            self._load(index).close()  # says so if the document is closed
+            try:
+                with pdfium.PdfDocument.new() as copy:
+                    copy.import_pages(self._pdf, [index])
+                    page = copy[0]
+                    page.set_rotation((page.get_rotation() + self._rotate) % 360)
+                    page.close()
+                    file = io.BytesIO()
+                    copy.save(file)
+            except (pdfium.PdfiumError, MemoryError) as e:
+                raise DocumentError(f"cannot be copied into a PDF of its own: {e or type(e).__name__}") from e
+        return file.getvalue()
 
     def _load(self, index: int) -> pdfium.PdfPage:
         if not self._open:

@@ -1,0 +1,42 @@
+"""The options that every drafter with a library elsewhere has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Via = Literal["auto", "environment", "process", "server"]
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """via: where the library runs: `environment` is its own (`hsdkit drafter install NAME`), `process` is this one,
+    `server` is the one at `url`; `auto` takes the first of server, environment and process that is there.
+    url: address of the library's own HTTP server.
+    timeout: seconds a page may take before it goes without a draft.
+    start_timeout: seconds the library may take to load its models.
+    max_pages: pages after which its worker process is replaced; libraries leak memory.
+    max_megabytes: memory in MB above which its worker process is replaced, looked at after each page.
+    """
+
+    via: Via = "auto"
+    url: str = ""
+    timeout: float = 120.0
+    start_timeout: float = 300.0
+    max_pages: int = 500
+    max_megabytes: int = 6000
+
+    def __post_init__(self) -> None:
+        if self.via == "server" and not self.url:
+            raise ValueError("via=server: needs the server's address, url=http://HOST:PORT")
+        if self.url and not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"url={self.url}: must begin with http:// or https://")
+        if self.url and self.via not in ("auto", "server"):
+            raise ValueError(f"via={self.via}: does not go with url={self.url}; leave one out")
+        for name in ("timeout", "start_timeout", "max_pages", "max_megabytes"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}={getattr(self, name)}: must be above 0")
+
+    def options(self) -> dict[str, Any]:
+        """What the library is told, as plain JSON: all that changes what it says of a page, and nothing else."""
+        return {}

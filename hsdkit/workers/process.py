@@ -1,0 +1,166 @@
+"""One worker process: started, asked, ended. Who replaces it when it has died or grown is `supervisor.py`'s."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from hsdkit.workers import serve
+
+log = logging.getLogger(__name__)
+
+#: Lines of a worker's log that are kept for errors.
+_LAST_LINES = 12
+
+
+class WorkerDied(Exception):
+    """The process is gone, with what it last said."""
+
+
+class WorkerTimeout(Exception):
+    """It did not answer in time and has been ended."""
+
+
+class WorkerError(Exception):
+    """It answered that it could not; the library's error, as `serve.describe` writes it."""
+
+
+class WorkerProcess:
+    """A running `serve.py` in a session of its own: Ctrl-C does not reach it, ending it ends its children.
+
+    Starting returns at once; `wait_ready` before anything is asked. Whatever interrupts an answer ends the process, so
+    that a late answer is never taken for that of another page.
+    """
+
+    def __init__(self, python: str | os.PathLike[str], script: Path, options: Mapping[str, Any]) -> None:
+        # -I: neither the folder of serve.py, which holds modules of common names, nor PYTHONPATH is searched.
+        how = [os.fspath(python), "-I", "-u", "-X", "utf8"]
+        command = [*how, serve.__file__, str(script), json.dumps(dict(options))]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+        self.pages = 0
+        self.rss = 0
+        self.version = ""
+        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._log: deque[str] = deque(maxlen=_LAST_LINES)
+        self.end = weakref.finalize(self, end_group, self._process)  # also when the interpreter exits
+        process = self._process
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        self._requests = process.stdin
+        self._logging = threading.Thread(target=_keep, args=(process.stderr, self._log), daemon=True)
+        self._logging.start()
+        threading.Thread(target=_pass_on, args=(process.stdout, self._answers), daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def wait_ready(self, seconds: float) -> None:
+        """Raises `WorkerError`, `WorkerDied` or `WorkerTimeout`."""
+        answer = self._answer(seconds)
+        self.version = str(answer.get("version", ""))
+
+    def read(self, path: Path, seconds: float) -> Any:
+        """The library's JSON for that one-page file. Raises `WorkerError`, `WorkerDied` or `WorkerTimeout`."""
+        self.pages += 1
+        try:
+            self._requests.write(json.dumps({"path": str(path)}) + "\n")
+            self._requests.flush()
+        except OSError:
+            raise self._died() from None
+        return self._answer(seconds).get("native")
+
+    def _answer(self, seconds: float) -> dict[str, Any]:
+        try:
+            line = self._answers.get(timeout=seconds)
+            if not line:
+                raise self._died()
+            answer = json.loads(line)
+        except queue.Empty:
+            self.end()
+            raise WorkerTimeout(self._said()) from None
+        except BaseException:  # Ctrl-C while it works, or an answer that is none
+            self.end()
+            raise
+        self.rss = int(answer.get("rss", 0))
+        if "error" in answer:
+            raise WorkerError(answer["error"])
+        return dict(answer)
+
+    def _died(self) -> WorkerDied:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        code = self._process.poll()
+        self.end()
+        self._logging.join(1)  # its last words may still be on the way
+        return WorkerDied(f"{_ended(code)}{self._said()}")
+
+    def _said(self) -> str:
+        return f"; it last said: {' / '.join(list(self._log)[-3:])}" if self._log else ""
+
+
+def _ended(code: int | None) -> str:
+    if code is None:
+        return "closed its output"
+    if code >= 0:
+        return f"ended with exit code {code}"
+    with contextlib.suppress(ValueError):
+        name = signal.Signals(-code).name
+        return f"was killed ({name}{', perhaps for want of memory' if name == 'SIGKILL' else ''})"
+    return f"was killed (signal {-code})"
+
+
+def end_group(process: subprocess.Popen[Any], patience: float = 5.0) -> None:
+    """End a process that was started in a session of its own, and all its children, and wait for it."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    elif process.poll() is None:
+        process.kill()
+    deadline = time.monotonic() + patience
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    if process.stdin:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+
+
+def _keep(stream: IO[str], lines: deque[str]) -> None:
+    with contextlib.suppress(ValueError, OSError):
+        for line in stream:
+            if line := line.strip():
+                lines.append(line[:300])
+                log.debug("worker: %s", line)
+
+
+def _pass_on(stream: IO[str], answers: queue.SimpleQueue[str]) -> None:
+    with contextlib.suppress(ValueError, OSError):
+        for line in stream:
+            answers.put(line)
+    answers.put("")
