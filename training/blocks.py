@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from training.formulas import FormulaPen
 from training.pen import Frame, Full
-from training.tables import TablePen
 
 
-class BlockPen(TablePen):
+class BlockPen(FormulaPen):
     """A pen that draws every kind of block. Each raises Full, drawing nothing, when the frame has no room."""
 
     def _paragraph(self, frame: Frame, prefix: Sequence[str]) -> float:

@@ -29,6 +29,7 @@ class _Painter(BlockPen):
             "heading": self._heading,
             "list": self._list,
             "table": self._table,
+            "formula": self._formula,
             "figure": self._figure,
         }
         last, misses, y = "", 0, frame.top
@@ -80,9 +81,9 @@ class _Painter(BlockPen):
     def paint(self) -> Page:
         spec, r = self.spec, self.rng
         crop = spec.crop if spec.crop is not None else spec.height < 128
-        names = ("paragraph", "heading", "list", "table", "figure")
-        kinds = spec.kinds or (names[:4] if crop else names)
-        chances = {"paragraph": 0.55, "heading": 0.17, "list": 0.14, "table": 0.11, "figure": 0.03}
+        names = ("paragraph", "heading", "list", "table", "formula", "figure")
+        kinds = spec.kinds or (names[:5] if crop else names)
+        chances = {"paragraph": 0.55, "heading": 0.17, "list": 0.14, "table": 0.11, "formula": 0.06, "figure": 0.03}
         weights = [chances[kind] for kind in kinds]
         if crop:
             left, right = r.uniform(1, 10), spec.width - r.uniform(1, 8)

@@ -42,7 +42,7 @@ def to_patches(image: np.ndarray) -> np.ndarray:
 
 
 def tokenize(page: Page, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """Token ids of the page's text with the cell of each token's first visible glyph (a space's own, if it is alone)."""
+    """Token ids of the page's text with the cell of each token's first visible glyph (a lone space: its own)."""
     starts = np.cumsum([0, *map(len, page.glyphs)])
     cells = np.repeat(page.cells, np.diff(starts))
     encoding = tokenizer.encode(page.text, add_special_tokens=False)
