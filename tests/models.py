@@ -231,6 +231,7 @@ class SimpleTarget:
     name = "simple"
     dpi = 100
     separator = BLANK_LINE
+    written_tokens: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, processors: Sequence[Any] = (), eos_ids: frozenset[int] | None = None) -> None:
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)

@@ -79,6 +79,8 @@ class RaggedCache(Cache):
     def __init__(self) -> None:
         super().__init__(layers=[])
         self.lengths = np.zeros(0, np.int64)
+        #: Of each row, how many of its tokens are its prompt.
+        self.prompts = np.zeros(0, np.int64)
         self.capacity = 0
         self.view = 0
         self.start = 0
@@ -95,6 +97,7 @@ class RaggedCache(Cache):
     def begin_prompt(self, lengths: Sequence[int], padded: int, capacity: int = 0) -> None:
         """Before the prefill of `padded` slots a row, of which the first `lengths[b]` of row b are tokens."""
         self.lengths = np.asarray(lengths, np.int64)
+        self.prompts = self.lengths.copy()
         self.capacity = max(padded + HEADROOM, capacity)
         self.start, self.view, self.slots = 0, padded, None
 
@@ -134,7 +137,7 @@ class RaggedCache(Cache):
             index = torch.tensor(rows, device=layer.keys.device)
             layer.keys = layer.keys.index_select(0, index)
             layer.values = layer.values.index_select(0, index)
-        self.lengths = self.lengths[list(rows)]
+        self.lengths, self.prompts = self.lengths[list(rows)], self.prompts[list(rows)]
 
     def _move(self, moves: torch.Tensor) -> None:
         """Copy slots within rows; `moves` (M, 3) holds row, source and target of each."""

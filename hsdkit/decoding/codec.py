@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,13 +20,14 @@ class TokenizerCodec:
     """`Codec` over a fast tokenizer: byte-level BPE, or SentencePiece style with byte fallback and `▁` for a space.
 
     The bytes of `encode(text)`, joined, are the UTF-8 of the text as the tokenizer normalises it (for most models: of
-    the text). Text that spells a special token is encoded as ordinary text, so a draft can never hold an end token. A
-    SentencePiece tokenizer that puts a space before a text does not do so here: drafts are continued, not begun.
+    the text). Text that spells a special token is encoded as ordinary text, so a draft can never hold an end token;
+    except `written` ones, the tags of a model's output language: they are text that is encoded as the one token it is.
+    A SentencePiece tokenizer that puts a space before a text does not do so here: drafts are continued, not begun.
 
     Raises `TargetError` for a tokenizer whose tokens have no exact bytes (WordPiece and the like).
     """
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, written: Iterable[str] = ()) -> None:
         backend = getattr(tokenizer, "backend_tokenizer", None)
         if backend is None:
             raise TargetError(
@@ -36,14 +38,30 @@ class TokenizerCodec:
         if not self._byte_level:
             self._backend = _without_prefix_space(backend)
         added = backend.get_added_tokens_decoder()
+        tags = {entry.content: token for token, entry in added.items() if entry.content in set(written)}
+        self._tags = tags
+        self._tag = (
+            re.compile("(" + "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) + ")") if tags else None
+        )
         special = {token for token, entry in added.items() if entry.special} | set(tokenizer.all_special_ids)
+        special -= set(tags.values())
         self._bytes: dict[int, bytes] = {
             token: b"" if token in special else entry.content.encode() for token, entry in added.items()
         }
         self._bytes.update((token, b"") for token in special)
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the text, with no special tokens."""
+        """Ids of the text, with no special tokens but the written ones."""
+        if self._tag is None:
+            return self._encode(text)
+        parts = self._tag.split(text)
+        ids: list[int] = []
+        for plain, tag in zip(parts[::2], [*parts[1::2], ""], strict=True):
+            ids += self._encode(plain) if plain else ()
+            ids += [self._tags[tag]] if tag else ()
+        return ids
+
+    def _encode(self, text: str) -> list[int]:
         backend = self._backend
         # The backend is shared with the target's own calls, and `transformers` sets these on it per call.
         if not backend.encode_special_tokens:

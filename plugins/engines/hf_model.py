@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 from hsdkit_plugins.engines.grouped_attention import use_grouped_attention
+from hsdkit_plugins.engines.layer_masks import LayerMasks
 from hsdkit_plugins.engines.threads import torch_threads
 
 from hsdkit.decoding.budget import MAX_PACKED
 from hsdkit.decoding.cache import RaggedCache
 from hsdkit.decoding.protocol import Codec, Prefill
-from hsdkit.errors import ConfigError, TargetError
+from hsdkit.errors import ConfigError
 from hsdkit.protocols import DecodeRequest, Target
 
 
@@ -35,7 +36,7 @@ class HFModel:
         #: CPU threads of `prefill`; None: as many as torch uses anyway.
         self.prompt_threads: int | None = None
         text_config = self.model.config.get_text_config()
-        _refuse_partial_attention(text_config, self.model)
+        self._masks = LayerMasks(text_config, type(self.model).__name__)
 
         accepted = inspect.signature(type(self.model).forward).parameters
         # Renamed in transformers 5: models of both spellings exist.
@@ -79,14 +80,18 @@ class HFModel:
         self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: RaggedCache
     ) -> torch.Tensor:
         """Logits (B, K, V); every axis of the position ids advances together."""
+        masks = self._masks.of_pass(mask, positions, cache, self._additive)
         positions = positions.to(self.device)
         if self._axes:
             positions = positions[None].expand(self._axes, -1, -1)
-        if mask is not None:
-            # Additive, once for all layers: sdpa would convert a bool mask in each, eager would add it as 0 and 1.
-            hidden = ~mask.to(self.device)
-            mask = torch.zeros(mask.shape, dtype=self.dtype, device=self.device).masked_fill_(hidden, -torch.inf)
-        return self._forward(cache, input_ids=tokens.to(self.device), position_ids=positions, attention_mask=mask)
+        return self._forward(cache, input_ids=tokens.to(self.device), position_ids=positions, attention_mask=masks)
+
+    def _additive(self, mask: torch.Tensor | None) -> torch.Tensor | None:
+        """Once for all layers: sdpa would convert a bool mask in each, eager would add it as 0 and 1."""
+        if mask is None:
+            return None
+        hidden = ~mask.to(self.device)
+        return torch.zeros(mask.shape, dtype=self.dtype, device=self.device).masked_fill_(hidden, -torch.inf)
 
     def _forward(self, cache: RaggedCache, **inputs: Any) -> torch.Tensor:
         inputs[self._cache_name] = cache
@@ -150,16 +155,6 @@ def _vision_tower(model: Any) -> torch.nn.Module | None:
     if config is None:
         return None
     return next((m for m in model.modules() if getattr(m, "config", None) is config), None)
-
-
-def _refuse_partial_attention(text_config: Any, model: Any) -> None:
-    """A tree needs every layer to see every cached token."""
-    kinds = set(getattr(text_config, "layer_types", None) or ["full_attention"]) - {"full_attention"}
-    if kinds:
-        raise TargetError(
-            f"{type(model).__name__} has layers of type {', '.join(sorted(kinds))}; tree verification needs full "
-            "attention in every layer"
-        )
 
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

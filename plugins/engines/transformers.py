@@ -99,7 +99,7 @@ class TransformersEngine:
             from hsdkit.decoding.codec import TokenizerCodec
 
             place(self.target.model, self._config.device, self._config.dtype, self._config.attention)
-            self._model = HFModel(self.target, TokenizerCodec(self.target.tokenizer))
+            self._model = HFModel(self.target, TokenizerCodec(self.target.tokenizer, self.target.written_tokens))
             if self._model.device.type == "cpu":
                 self._set_threads(self._model)
         return self._model

@@ -39,6 +39,7 @@ class ProfileTarget(TransformersTarget):
         self.name = profile.name
         self.model_types = profile.model_types
         self.end_tokens = profile.end_tokens
+        self.written_tokens = profile.written_tokens
         self.system = profile.system
         self.inputs_by = profile.inputs_by
         self.register = profile.register
@@ -67,6 +68,7 @@ class Profile:
     dpi: resolution of PDF pages the model reads best.
     min_pixels, max_pixels: bounds of the image it sees; None for the checkpoint's own.
     end_tokens: tokens, as text, that end its output beside those of its generation settings.
+    written_tokens: special tokens, as text, that belong to what it writes: tags of tables, boxes, labels.
     system: the system message of its chat, None for none.
     inputs_by: who lays out image tokens: `grid` (ours: one token a merged cell, as in the Qwen family) or `processor`
         (the checkpoint's own processor class).
@@ -88,6 +90,7 @@ class Profile:
     min_pixels: int | None = None
     max_pixels: int | None = None
     end_tokens: tuple[str, ...] = ()
+    written_tokens: tuple[str, ...] = ()
     system: str | None = None
     inputs_by: Literal["grid", "processor"] = "grid"
     register: Callable[[], None] | None = None

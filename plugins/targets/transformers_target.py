@@ -76,6 +76,7 @@ class TransformersTarget:
     name = "transformers"
     model_types: frozenset[str] = frozenset()
     end_tokens: tuple[str, ...] = ()
+    written_tokens: tuple[str, ...] = ()
     system: str | None = None
     inputs_by: Literal["grid", "processor"] = "grid"
     register: Callable[[], None] | None = None
