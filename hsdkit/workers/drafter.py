@@ -50,15 +50,15 @@ class Library:
     """What a plugin says of its library; `drafter` is the factory of its component.
 
     script: the worker script, whose `load(options)` returns `read(path)`, the library's JSON for a one-page file; it
-    imports nothing of hsdkit. convert: pure, from that JSON to regions in page pixels; raises anything for JSON it
-    cannot read. ask: the same JSON from the library's server. explain: what a user should do about an error of the
-    library, None where there is nothing to add. feed: `pdf` hands over the page as a PDF where it comes from one,
+    imports nothing of hsdkit. convert: pure, from that JSON to regions in page pixels, or to a draft whose notes are
+    kept; raises anything for JSON it cannot read. ask: the same JSON from the library's server. explain: what a user
+    should do about an error of the library, None where there is nothing to add. feed: `pdf` hands over the page as a PDF where it comes from one,
     `image` always as PNG. seconds: a guess of what a page takes, used until one has been seen.
     """
 
     environment: Environment
     script: Path
-    convert: Callable[[Any, Page], Sequence[Region]]
+    convert: Callable[[Any, Page], Sequence[Region] | Draft]
     ask: Callable[[Server, Path, dict[str, Any]], Any]
     explain: Callable[[str], str | None] = lambda error: None
     feed: Literal["pdf", "image"] = "image"
@@ -103,7 +103,8 @@ class HeavyDrafter:
         except (PluginError, DrafterError, DocumentError) as e:
             raise DrafterError(str(e) if str(e).startswith(page.source or "\0") else f"{where}: {e}") from e
         try:
-            regions = tuple(self._library.convert(native, page))
+            found = self._library.convert(native, page)
+            drafted = found if isinstance(found, Draft) else Draft(tuple(found))
         except Exception as e:  # JSON from elsewhere may be anything
             log.debug("conversion failed", exc_info=True)
             raise DrafterError(
@@ -111,7 +112,7 @@ class HeavyDrafter:
             ) from e
         seconds = time.perf_counter() - start
         self._seconds = [*self._seconds[-9:], seconds]
-        return Draft(regions, self.name, seconds, self._reader.take_notes())
+        return Draft(drafted.regions, self.name, seconds, (*drafted.notes, *self._reader.take_notes()))
 
     def expected_seconds(self, page: Page) -> float:
         """The mean of the last pages; a guess before the first."""
