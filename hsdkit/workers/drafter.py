@@ -52,8 +52,9 @@ class Library:
     script: the worker script, whose `load(options)` returns `read(path)`, the library's JSON for a one-page file; it
     imports nothing of hsdkit. convert: pure, from that JSON to regions in page pixels, or to a draft whose notes are
     kept; raises anything for JSON it cannot read. ask: the same JSON from the library's server. explain: what a user
-    should do about an error of the library, None where there is nothing to add. feed: `pdf` hands over the page as a PDF where it comes from one,
-    `image` always as PNG. seconds: a guess of what a page takes, used until one has been seen.
+    should do about an error of the library, None where there is nothing to add. feed: `pdf` hands over the page as a
+    PDF where it comes from one, `image` always as PNG. seconds: a guess of what a page takes, used until one has been
+    seen.
     """
 
     environment: Environment

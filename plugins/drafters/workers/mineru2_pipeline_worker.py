@@ -1,0 +1,78 @@
+"""Runs MinerU 2's `pipeline` in its own environment; returns its `middle.json` of a one-page PDF or image."""
+
+import json
+import os
+import sys
+import tempfile
+from importlib.metadata import version as installed
+from pathlib import Path
+
+#: Packages whose errors say that a hub cannot be reached.
+HUBS = ("huggingface_hub", "httpx", "requests")
+
+
+def version():
+    return installed("mineru")
+
+
+class NoImages:
+    """Takes the pictures that MinerU cuts out of pages, and keeps none."""
+
+    def write(self, path, data):
+        pass
+
+
+def load(options):
+    if "mineru" in sys.modules and (options["models"] or options["device"]):
+        raise RuntimeError("mineru was imported before its models folder and device could be set")
+    os.environ["MINERU_LOG_LEVEL"] = "ERROR"
+    if options["device"]:
+        os.environ["MINERU_DEVICE_MODE"] = options["device"]
+    home = _use_models_of(options["models"]) if options["models"] else None
+
+    from mineru.backend.pipeline.model_json_to_middle_json import result_to_middle_json
+    from mineru.backend.pipeline.pipeline_analyze import ModelSingleton, doc_analyze
+    from mineru.cli.common import read_fn
+
+    try:
+        ModelSingleton().get_model(
+            lang=options["lang"], formula_enable=options["formulas"], table_enable=options["tables"]
+        )
+    except Exception as e:
+        if _is_about_models(e):
+            where = f" in {options['models']}" if options["models"] else ""
+            raise FileNotFoundError(f"missing models: opendatalab/PDF-Extract-Kit-1.0{where}") from e
+        raise
+
+    def read(path):
+        results, images, pdfs, langs, ocr = doc_analyze(
+            [read_fn(Path(path))],
+            [options["lang"]],
+            parse_method=options["ocr"],
+            formula_enable=options["formulas"],
+            table_enable=options["tables"],
+        )
+        return result_to_middle_json(results[0], images[0], pdfs[0], NoImages(), langs[0], ocr[0], options["formulas"])
+
+    read.home = home  # the settings live as long as the reader
+    return read
+
+
+def _use_models_of(folder):
+    """A settings file that names the folder, which MinerU reads when it is imported; returns what keeps it there."""
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"no models folder {folder}")
+    home = tempfile.TemporaryDirectory(prefix="hsdkit-mineru-")
+    settings = Path(home.name) / "mineru.json"
+    settings.write_text(json.dumps({"models-dir": {"pipeline": folder}}), encoding="utf-8")
+    os.environ |= {"MINERU_TOOLS_CONFIG_JSON": str(settings), "MINERU_MODEL_SOURCE": "local"}
+    return home
+
+
+def _is_about_models(error):
+    """Whether a file is not there, or a hub not to be reached, somewhere in the causes."""
+    while error is not None:
+        if isinstance(error, OSError) or type(error).__module__.split(".")[0] in HUBS:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
