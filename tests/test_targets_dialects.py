@@ -135,7 +135,7 @@ def test_rendering_never_raises_and_ascii_models_get_ascii(r: Region, dialect: D
 @settings(max_examples=400, deadline=None)
 @example(region(Label.TEXT, "ﬀ ﬁ ﬂ ﬃ ﬄ ﬅ ﬆ"), HTML)
 def test_no_word_is_lost_or_reordered(r: Region, dialect: Dialect) -> None:
-    if "<table" in r.text.lower():
+    if re.search("<[/a-z]", r.text.lower()):  # a text that spells a tag cannot be told from one
         return
     rendered = re.sub(r"</?(?:table|tr|td)>", " ", render(r, dialect))
     assert "".join(words(rendered)) == "".join(words(r.text))

@@ -6,13 +6,15 @@ A draft in another syntax than the model's own is never accepted, whatever it sa
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
 from hsdkit_plugins.targets.formats.blocks import Layout, bare_formula
-from hsdkit_plugins.targets.tables import html_grid, html_table, markdown_table, plain_grid
+from hsdkit_plugins.targets.otsl import is_otsl, otsl_grid, otsl_table
+from hsdkit_plugins.targets.spelling import LOOK, Width, ascii_only, in_width, plain, with_inline
+from hsdkit_plugins.targets.tables import PLAIN, Grid, HtmlStyle, html_grid, html_table, markdown_table, plain_grid
 
+from hsdkit.protocols import BLANK_LINE
 from hsdkit.regions import Label, Region
 from hsdkit.spelling import join_texts
 
@@ -21,42 +23,34 @@ from hsdkit.spelling import join_texts
 class Dialect:
     """The habits of one model.
 
-    tables: `html` (`<table><tr><td>`, nothing between the tags) or `markdown` (pipes).
-    formula: what stands before and after a display formula.
-    title, heading: the heading level of a title, and of a heading whose level the drafter does not know.
-    bullet: the mark of an unordered list item.
+    tables: `html`, `markdown` (pipes) or `otsl`; html: how it writes HTML; heads: whether OTSL marks head cells.
+    formula, inline: what stands before and after a display formula, and a formula within text.
+    title, heading: the heading level of a title, and of a heading whose level the drafter does not know; 0: no marks.
+    bullet: the mark of an unordered list item; numbers: `dot` (always `1. `) or `printed` (`1)`, `(1)` as they are).
     fence: whether code is put between ``` lines.
     ascii: whether the model writes printable ASCII only.
+    width: of punctuation: as printed, always half-width, or full-width after Chinese and Japanese text.
+    separator: what stands between two blocks of Markdown.
     layout: the format of a page output that is more than Markdown (records with boxes, tags); None for Markdown.
+    layout_in_crops: whether the output for a crop is in that format too.
     """
 
-    tables: Literal["html", "markdown"] = "html"
+    tables: Literal["html", "markdown", "otsl"] = "html"
+    html: HtmlStyle = PLAIN
+    heads: bool = False
     formula: tuple[str, str] = ("$$\n", "\n$$")
+    inline: tuple[str, str] = ("$", "$")
     title: int = 1
     heading: int = 2
     bullet: str = "- "
+    numbers: Literal["dot", "printed"] = "dot"
     fence: bool = True
     ascii: bool = False
+    width: Width = "printed"
+    separator: str = BLANK_LINE
     layout: Layout | None = None
+    layout_in_crops: bool = False
 
-
-#: What models write in place of the typographic characters PDFs and OCR yield.
-_LOOK = str.maketrans(
-    {
-        **dict.fromkeys("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f", " "),
-        **dict.fromkeys("\u00ad\u200b\u2060\ufeff", ""),
-        "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st",
-        "\u2028": "\n", "\u2029": "\n\n", "\x0b": "\n", "\x0c": "\n", "\u2010": "-", "\u2011": "-",
-    }
-)  # fmt: skip
-_ASCII = str.maketrans(
-    {
-        **dict.fromkeys("‘’‚‛′`´", "'"), **dict.fromkeys("“”„‟″«»", '"'), **dict.fromkeys("‒–—―−", "-"),
-        **dict.fromkeys("•◦▪‣●○■□", "-"), "…": "...", "×": "x", "·": ".", "⁄": "/", "©": "(c)", "®": "(R)", "™": "TM",
-        "ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE",
-        "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "ı": "i",
-    }
-)  # fmt: skip
 
 _BULLET = re.compile(r"[-*+•◦▪‣●○■□–—](?:\s+|$)")
 _NUMBER = re.compile(r"\(?(\d{1,3})[.)]\s+")
@@ -80,19 +74,16 @@ def render(region: Region, dialect: Dialect) -> str:
 
 
 def normalise(text: str, dialect: Dialect) -> str:
-    """Characters as the model would write them: ligatures and odd spaces always, typographic ones for ASCII models."""
-    text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n").translate(_LOOK))
-    if not dialect.ascii:
-        return text
-    # NFKD splits accents off letters and turns full-width forms, superscripts and the like into ASCII where it can.
-    text = unicodedata.normalize("NFKD", text.translate(_ASCII))
-    return "".join(c for c in text if c in "\n\t" or " " <= c <= "~")
+    """Characters as the model would write them: ligatures and odd spaces always, typographic ones for ASCII models,
+    punctuation in the model's width."""
+    text = plain(text)
+    return ascii_only(text) if dialect.ascii else in_width(text, dialect.width)
 
 
 def one_line(text: str, dialect: Dialect) -> str:
     """A paragraph on one line: words hyphenated at a line end are joined, Chinese and Japanese lines too."""
     text = join_texts(*map(str.strip, text.replace("\r\n", "\n").split("\n")))
-    return " ".join(normalise(text, dialect).split())
+    return with_inline(" ".join(normalise(text, dialect).split()), dialect.inline)
 
 
 def _heading(region: Region, dialect: Dialect) -> str:
@@ -101,13 +92,15 @@ def _heading(region: Region, dialect: Dialect) -> str:
     known = region.level or (dialect.title if region.label is Label.TITLE else dialect.heading)
     level = len(marked[1]) if marked else min(max(known, 1), 6)
     text = marked[2] if marked else text
+    if not (dialect.title if region.label is Label.TITLE else dialect.heading):
+        return text
     return f"{'#' * level} {text}" if text else ""
 
 
 def _list_lines(text: str) -> list[str]:
     """One string an item: lines without a mark of their own continue the item before."""
     items: list[str] = []
-    for line in text.replace("\r\n", "\n").translate(_LOOK).split("\n"):
+    for line in text.replace("\r\n", "\n").translate(LOOK).split("\n"):
         marked = _BULLET.match(line.lstrip()) or _NUMBER.match(line.lstrip())
         if items and not marked:
             items[-1] += f"\n{line.strip()}"
@@ -120,7 +113,8 @@ def _item(line: str, dialect: Dialect) -> str:
     indent = " " * (2 * ((len(line) - len(line.lstrip(" "))) // 2))
     line = line.lstrip()
     if number := _NUMBER.match(line):
-        mark, rest = f"{number[1]}. ", line[number.end() :]
+        printed = " ".join(number[0].split()) + " "
+        mark, rest = f"{number[1]}. " if dialect.numbers == "dot" else printed, line[number.end() :]
     elif bullet := _BULLET.match(line):
         mark, rest = dialect.bullet, line[bullet.end() :]
     else:
@@ -142,10 +136,19 @@ def _code(text: str, dialect: Dialect) -> str:
 
 
 def _table(region: Region, dialect: Dialect) -> str:
-    grid = html_grid(region.text) if region.format == "html" or "<table" in region.text.lower() else None
-    if grid is None:
-        grid = plain_grid(region.text.translate(_LOOK))
+    grid = table_grid(region)
     rows = [[c.with_text(one_line(c.text, dialect)) for c in row] for row in grid]
     if not any(c.text for row in rows for c in row):
         return ""
-    return html_table(rows) if dialect.tables == "html" else markdown_table(rows)
+    if dialect.tables == "otsl":
+        return otsl_table(rows, dialect.heads)
+    return html_table(rows, dialect.html) if dialect.tables == "html" else markdown_table(rows)
+
+
+def table_grid(region: Region) -> Grid:
+    """The cells of a table region, whichever way its text writes them."""
+    if region.format == "html" or "<table" in region.text.lower():
+        return html_grid(region.text)
+    if is_otsl(region.text):
+        return otsl_grid(region.text)
+    return plain_grid(region.text.translate(LOOK))

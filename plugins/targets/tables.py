@@ -1,20 +1,24 @@
-"""Tables between their spellings: HTML or plain rows in, a grid of cells in the middle, HTML or Markdown out."""
+"""Tables between their spellings: HTML or plain rows in, a grid of cells in the middle, HTML or Markdown out (OTSL:
+`otsl.py`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from html.parser import HTMLParser
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell; a cell that spans rows or columns stands once, at its top left."""
+    """One cell; a cell that spans rows or columns stands once, at its top left. `head`: it heads a column or row."""
 
     text: str = ""
     rows: int = 1
     columns: int = 1
+    head: bool = False
 
     def with_text(self, text: str) -> Cell:
         return replace(self, text=text)
@@ -22,9 +26,32 @@ class Cell:
 
 Grid = list[list[Cell]]
 
+
+@dataclass(frozen=True, slots=True)
+class HtmlStyle:
+    """How a model writes HTML tables.
+
+    line, indent: what stands between tags (`"\\n"` for a tag a line) and the indentation of a level.
+    table: the attributes of `<table>`, with the space before them.
+    head: `td` (all cells alike), `th` (head cells are `<th>`), `thead` (and their rows stand in `<thead>`).
+    body: whether the rows stand in `<tbody>`.
+    columns_first: whether `colspan` is written before `rowspan`.
+    escape: whether `&`, `<` and `>` in cells are written as entities.
+    """
+
+    line: str = ""
+    indent: str = ""
+    table: str = ""
+    head: Literal["td", "th", "thead"] = "td"
+    body: bool = False
+    columns_first: bool = False
+    escape: bool = False
+
+
 #: A span beyond this is a broken attribute, not a table.
 _MAX_SPAN = 100
 _VALUE = re.compile(r"[-+(]?[$€£¥]?\d[\d.,:/%()\-+]*[%)]?|[-–—]|n/?a", re.IGNORECASE)
+_PIPE, _OUTER = re.compile(r"(?<!\\)\|"), re.compile(r"\A\||(?<!\\)\|\Z")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 #: A "<" that opens no tag found in tables is text: a parser would swallow what follows it.
 _STRAY = re.compile(
@@ -42,12 +69,17 @@ class _Reader(HTMLParser):
         self.grid: Grid = []
         self.text: list[str] = []
         self.cell: Cell | None = None
+        self.in_head = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in ("td", "th"):
             self.close_cell()
             spans = dict(attrs)
-            self.cell = Cell(rows=_span(spans.get("rowspan")), columns=_span(spans.get("colspan")))
+            self.cell = Cell(
+                rows=_span(spans.get("rowspan")), columns=_span(spans.get("colspan")), head=tag == "th" or self.in_head
+            )
+        elif tag in ("thead", "tbody"):
+            self.in_head = tag == "thead"
         elif tag == "tr":
             self.close_cell()
             self.grid.append([])
@@ -57,6 +89,8 @@ class _Reader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in ("td", "th", "tr", "table", "caption"):
             self.close_cell()
+        elif tag == "thead":
+            self.in_head = False
 
     def handle_data(self, data: str) -> None:
         self.text.append(data)
@@ -105,7 +139,7 @@ def plain_grid(text: str) -> Grid:
 
 def _separated(line: str) -> list[str]:
     if "|" in line:
-        return [c.strip() for c in line.strip("|").split("|")]
+        return [c.strip().replace(r"\|", "|") for c in _PIPE.split(_OUTER.sub("", line))]
     return [c.strip() for c in re.split(r"\t+| {2,}", line)]
 
 
@@ -128,15 +162,38 @@ def _trailing_values(rows: Sequence[list[str]]) -> list[list[str]]:
     return [[" ".join(w[:s]), *w[s:]] for w, s in zip(rows, split, strict=True)]
 
 
-def html_table(rows: Grid) -> str:
-    """`<table><tr><td>..</td></tr></table>` with nothing between the tags; spans only where a cell has them."""
-    body = "".join(f"<tr>{''.join(map(_td, row))}</tr>" for row in rows)
-    return f"<table>{body}</table>"
+PLAIN = HtmlStyle()
 
 
-def _td(cell: Cell) -> str:
-    spans = f' rowspan="{cell.rows}"' * (cell.rows > 1) + f' colspan="{cell.columns}"' * (cell.columns > 1)
-    return f"<td{spans}>{cell.text}</td>"
+def html_table(rows: Grid, style: HtmlStyle = PLAIN) -> str:
+    """`<table><tr><td>..</td></tr></table>`, by default with nothing between the tags; spans only where a cell has
+    them."""
+    heads = next((i for i, row in enumerate(rows) if not all(cell.head for cell in row)), len(rows))
+    if style.head == "thead":
+        # Drafters seldom tell heads; models that write <thead> put the first row there.
+        heads = heads or min(1, len(rows))
+        parts = [("thead", rows[:heads]), ("tbody" if style.body else "", rows[heads:])]
+    else:
+        parts = [("tbody" if style.body else "", rows)]
+    lines: list[tuple[int, str]] = [(0, f"<table{style.table}>")]
+    for tag, part in parts:
+        if not part:
+            continue
+        level = 1 + bool(tag)
+        lines += [(1, f"<{tag}>")] * bool(tag)
+        for row in part:
+            cells = [(level + 1, _td(cell, style, tag == "thead")) for cell in row]
+            lines += [(level, "<tr>"), *cells, (level, "</tr>")]
+        lines += [(1, f"</{tag}>")] * bool(tag)
+    lines.append((0, "</table>"))
+    return style.line.join(style.indent * level + text for level, text in lines)
+
+
+def _td(cell: Cell, style: HtmlStyle, in_head: bool) -> str:
+    spans = [f' rowspan="{cell.rows}"' * (cell.rows > 1), f' colspan="{cell.columns}"' * (cell.columns > 1)]
+    tag = "th" if style.head != "td" and (cell.head or in_head) else "td"
+    text = escape(cell.text, quote=False) if style.escape else cell.text
+    return f"<{tag}{''.join(reversed(spans) if style.columns_first else spans)}>{text}</{tag}>"
 
 
 def markdown_table(rows: Grid) -> str:
@@ -155,19 +212,24 @@ def _escaped(row: list[str]) -> list[str]:
 
 
 def _without_spans(rows: Grid) -> list[list[str]]:
-    full: list[list[str]] = []
-    covered: dict[int, int] = {}  # column -> rows still covered from above
+    return [[place[0].text if place and place[1:] == (0, 0) else "" for place in row] for row in places(rows)]
+
+
+def places(rows: Grid) -> list[list[tuple[Cell, int, int] | None]]:
+    """What lies at each row and column: a cell, and how far below and right of its top left; None between a row's end
+    and a cell that reaches down beyond it."""
+    full: list[list[tuple[Cell, int, int] | None]] = []
+    above: dict[int, tuple[Cell, int, int]] = {}  # column -> what reaches into the next row
     for row in rows:
-        out: list[str] = []
+        out: list[tuple[Cell, int, int] | None] = []
         for cell in row:
-            while covered.get(len(out), 0) > 0:
-                out.append("")
-            start = len(out)
-            out += [cell.text] + [""] * (cell.columns - 1)
-            if cell.rows > 1:
-                covered |= dict.fromkeys(range(start, len(out)), cell.rows)
-        while covered.get(len(out), 0) > 0:
-            out.append("")
-        covered = {c: left - 1 for c, left in covered.items() if left > 1}
+            while len(out) in above:
+                out.append(above.pop(len(out)))
+            for right in range(cell.columns):
+                above.pop(len(out), None)
+                out.append((cell, 0, right))
+        while above:
+            out.append(above.pop(len(out), None))
+        above = {c: (p[0], p[1] + 1, p[2]) for c, p in enumerate(out) if p and p[1] + 1 < p[0].rows}
         full.append(out)
     return full

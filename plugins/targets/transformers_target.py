@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from hsdkit_plugins.targets.checkpoint import Checkpoint
 from hsdkit_plugins.targets.cleanup import clean
 from hsdkit_plugins.targets.dialects import Dialect, render
-from hsdkit_plugins.targets.formats.blocks import page_drafts, page_regions
+from hsdkit_plugins.targets.formats.blocks import crop_draft, page_drafts, page_regions
 from hsdkit_plugins.targets.images import rgb, scaled, without_extremes
 from hsdkit_plugins.targets.inputs import grid_inputs, processor_inputs
 
 from hsdkit.errors import TargetError
-from hsdkit.protocols import BLANK_LINE, NOTHING, DecodeRequest
+from hsdkit.protocols import NOTHING, DecodeRequest
 from hsdkit.regions import Box, Label, Region
 from hsdkit.results import FinishReason
 
@@ -242,16 +242,22 @@ class TransformersTarget:
     # -- text
 
     def render(self, region: Region) -> str:
+        if self.dialect.layout is None or not self.dialect.layout_in_crops:
+            return self._text(region)
+        return crop_draft(region, self._text(region), self.dialect.layout)
+
+    def _text(self, region: Region) -> str:
+        """The region's text in the dialect, without what the layout puts around it."""
         return render(region, self.dialect)
 
     @property
     def separator(self) -> str:
-        return BLANK_LINE if self.dialect.layout is None else self.dialect.layout.separator
+        return self.dialect.separator if self.dialect.layout is None else self.dialect.layout.separator
 
     def page_drafts(
         self, regions: Sequence[Region], image: Image, read: Mapping[int, str] = NOTHING
     ) -> tuple[str, ...]:
-        return page_drafts(regions, read, self.render, self.dialect.layout, self.box_scale(image))
+        return page_drafts(regions, read, self._text, self.dialect.layout, self.box_scale(image))
 
     def regions(self, text: str, image: Image) -> tuple[Region, ...]:
         return page_regions(text, self.dialect.layout, self.box_scale(image))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from hsdkit.regions import OMITTED, Box, Format, Label, Region
+from hsdkit.regions import Box, Format, Label, Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,35 @@ def page_drafts(
         texts = (read.get(index) or render(r) for index, r in enumerate(regions) if r.readable)
         return tuple(filter(None, texts))
     blocks = [
-        Block(r.label, read.get(index) or render(r), _scaled(r.box, *scale), r.level) for index, r in enumerate(regions)
+        Block(
+            r.label,
+            _own(read[index], r, layout, render) if index in read else render(r),
+            _scaled(r.box, *scale),
+            r.level,
+        )
+        for index, r in enumerate(regions)
     ]
-    return layout.write([b for b in blocks if b.text or b.label is Label.FIGURE])
+    return layout.write(blocks)
+
+
+def crop_draft(region: Region, text: str, layout: Layout) -> str:
+    """The draft of a region's crop for a model that writes its format there too: one block that fills the crop."""
+    grid = layout.grid or 0
+    box = Box(0, 0, grid, grid) if grid else Box(0, 0, region.box.width, region.box.height)
+    return layout.separator.join(layout.write([Block(region.label, text, box, region.level)])) if text else ""
+
+
+def _own(text: str, region: Region, layout: Layout, render: Callable[[Region], str]) -> str:
+    """What was read in a region's crop as text of a block: where it is in the format itself, what its blocks say."""
+    blocks = layout.read(text)
+    if not blocks:
+        return text
+    return "\n".join(
+        render(replace(region, label=b.label, text=content, format=format, level=b.level))
+        for b in blocks
+        for content, format in [_content(b)]
+        if content
+    )
 
 
 def page_regions(text: str, layout: Layout | None, scale: Scale = (1.0, 1.0)) -> tuple[Region, ...]:
@@ -81,10 +107,28 @@ def page_regions(text: str, layout: Layout | None, scale: Scale = (1.0, 1.0)) ->
     )
 
 
-def markdown(blocks: Sequence[Block], clean: Callable[[str], str]) -> str:
-    """The blocks as Markdown: those that document parsers leave out are."""
-    texts = (clean(b.text).strip() for b in blocks if b.label not in OMITTED)
-    return "\n\n".join(filter(None, texts))
+#: Words that formats use for labels, in the order they are looked for.
+_WORDS = (
+    ("caption", Label.CAPTION), ("figure_title", Label.CAPTION), ("footnote", Label.FOOTNOTE),
+    ("page_number", Label.PAGE_NUMBER), ("header", Label.HEADER), ("footer", Label.FOOTER),
+    ("sub_title", Label.HEADING), ("section", Label.HEADING), ("heading", Label.HEADING), ("title", Label.TITLE),
+    ("table", Label.TABLE), ("formula", Label.FORMULA), ("equation", Label.FORMULA), ("list", Label.LIST),
+    ("code", Label.CODE), ("algorithm", Label.CODE), ("reference", Label.REFERENCE), ("image", Label.FIGURE),
+    ("picture", Label.FIGURE), ("figure", Label.FIGURE), ("chart", Label.FIGURE), ("number", Label.PAGE_NUMBER),
+)  # fmt: skip
+
+
+def stated_label(kind: str) -> Label:
+    """The label that a model's own word for it means: `Section-header`, `sub_title`, `image_caption`, ..."""
+    word = kind.lower().replace("-", "_").replace(" ", "_")
+    if word.startswith("section"):
+        return Label.HEADING
+    return next((label for part, label in _WORDS if part in word), Label.TEXT)
+
+
+def without_repeats(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """The blocks without those that say the same in the same place as the one before: a model that loops."""
+    return tuple(b for i, b in enumerate(blocks) if i == 0 or b != blocks[i - 1])
 
 
 def _content(block: Block) -> tuple[str, Format]:
@@ -106,8 +150,9 @@ def bare_formula(text: str) -> str:
     return text
 
 
-def rounded(box: Box) -> Box:
-    """The box with whole coordinates, as models write them."""
+def rounded(box: Box | None) -> Box:
+    """The box with whole coordinates, as models write them; that of nothing is empty."""
+    box = box or Box(0, 0, 0, 0)
     return Box(*(float(round(v)) for v in (box.x0, box.y0, box.x1, box.y1)))
 
 
