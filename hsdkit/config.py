@@ -43,6 +43,7 @@ class RunOptions:
     max_pixels: most pixels a page image may have; larger pages are rendered smaller.
     draft: `auto` leaves the draft out where making it would take longer than it saves; `always` never does.
     save_drafts: also write NAME.drafts.json, for drafter=replay drafter.path=NAME.drafts.json.
+    reuse_drafts: take the drafts of costly drafters from the cache on disk where it has them, and keep new ones there.
     """
 
     input: tuple[str, ...] = ()
@@ -55,6 +56,7 @@ class RunOptions:
     max_pixels: int = MAX_PIXELS
     draft: Literal["auto", "always"] = "auto"
     save_drafts: bool = False
+    reuse_drafts: bool = True
 
 
 @dataclass(frozen=True)

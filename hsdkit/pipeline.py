@@ -13,6 +13,7 @@ from typing import Any
 
 from hsdkit.config import RunConfig, compose
 from hsdkit.documents import Document, Page, open_document
+from hsdkit.draft_cache import cached
 from hsdkit.drafting import expected_seconds, safe_draft
 from hsdkit.errors import ConfigError, HsdkitError, PluginError
 from hsdkit.pays import NEGLIGIBLE, Experience, reason_to_skip
@@ -51,7 +52,8 @@ class Pipeline:
 
     @cached_property
     def drafter(self) -> Drafter:
-        return self._registry.build("drafter", self.config.drafter.name, self.config.drafter.options)
+        drafter: Drafter = self._registry.build("drafter", self.config.drafter.name, self.config.drafter.options)
+        return cached(drafter) if self.config.reuse_drafts else drafter
 
     @cached_property
     def target(self) -> Target:
@@ -68,8 +70,8 @@ class Pipeline:
     def load(self) -> None:
         """Build every component now, the model included, and let the engine measure what a step costs if that is to set
         the budget, so that the first page does not pay for it."""
-        if self.verifier.uses_draft:
-            _ = self.drafter
+        if self.verifier.uses_draft and (load := getattr(self.drafter, "load", None)):
+            load()
         self.engine.load()
         if self.verifier.settings.max_packed == "auto":
             self.engine.expected_seconds(1)

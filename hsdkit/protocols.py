@@ -94,7 +94,9 @@ class Drafter(Protocol):
     """Turns a page into a draft. Raises `DrafterError` when it cannot; the page is then decoded without one.
 
     A drafter may also have `expected_seconds(page) -> float`, what it expects to take for this page, so that the
-    pipeline can skip it where drafting would cost more than it saves.
+    pipeline can skip it where drafting would cost more than it saves; `load()`, called once before the first page,
+    which raises `PluginError` when it can draft no page at all; and `cache_key`, a text of all that its drafts depend
+    on besides the page, which says that they are worth keeping on disk.
     """
 
     name: str

@@ -11,6 +11,8 @@ from typer.core import TyperGroup
 from hsdkit.cli import console
 from hsdkit.cli.bench import bench
 from hsdkit.cli.doctor import doctor
+from hsdkit.cli.draft import draft
+from hsdkit.cli.drafter import drafter
 from hsdkit.cli.plugins import plugins
 from hsdkit.cli.run import run
 from hsdkit.errors import ConfigError, HsdkitError
@@ -71,5 +73,7 @@ def hsdkit(
 
 app.command()(run)
 app.command()(bench)
+app.command()(draft)
+app.add_typer(drafter)
 app.command()(plugins)
 app.command()(doctor)

@@ -45,7 +45,7 @@ class Outcome:
 def run_batch(config: RunConfig, *, stream: bool, report: bool, quiet: bool) -> int:
     """Parse all inputs; returns the exit code. Raises `HsdkitError` when nothing can be parsed at all."""
     outcome = Outcome()
-    paths = _find(config.input, outcome)
+    paths = find_all(config.input, outcome.failures)
     display = choose_display(stream=stream, quiet=quiet)
     pipeline = Pipeline(config)
     interrupts = Interrupts()
@@ -68,15 +68,15 @@ def run_batch(config: RunConfig, *, stream: bool, report: bool, quiet: bool) -> 
     return outcome.exit_code
 
 
-def _find(inputs: tuple[str, ...], outcome: Outcome) -> list[Path]:
-    """The files of all inputs; an input that names nothing is a failure of its own."""
+def find_all(inputs: tuple[str, ...], failures: list[str]) -> list[Path]:
+    """The files of all inputs; an input that names nothing is a failure of its own, told at once."""
     found: dict[Path, None] = {}
     for given in inputs:
         try:
             found.update(dict.fromkeys(find_inputs([given])))
         except (DocumentError, OSError, ValueError) as e:
             reason = str(e) if isinstance(e, DocumentError) else f"{given!r:.80}: {e.args[-1]}"
-            outcome.failures.append(reason)
+            failures.append(reason)
             console.error(reason + (OPTION_HINT if _meant_as_option(given) else ""))
     if not inputs:
         raise ConfigError(NO_INPUT)

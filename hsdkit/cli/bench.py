@@ -87,6 +87,7 @@ def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> i
                 f"{given}: a run has one verifier; to measure several write {given.replace('r=', 'rs=', 1)}"
             )
     rounds = parse_rounds(own.get("rounds", str(DEFAULT_ROUNDS)))
+    overrides = ["reuse_drafts=false", *overrides]  # drafting is part of what is measured
     configured = compose(overrides, inputs=inputs)
     names = parse_verifiers(own.get("verifiers"), configured.verifier.name)
     configs = {name: _with_verifier(overrides, inputs, name, configured) for name in names if name != GENERATE}

@@ -66,6 +66,10 @@ def broken(found: Plugins) -> list[str]:
 
 def readiness(component: Component) -> str:
     """`ready`, or what to install, with rich markup."""
+    if component.environment and not component.missing:
+        from hsdkit.cli.drafter import environment_state
+
+        return environment_state(component.environment)
     if not component.missing:
         return "[green]ready[/]"
     modules = ", ".join(r.module for r in component.missing)

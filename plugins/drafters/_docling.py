@@ -11,15 +11,14 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from hsdkit_plugins.drafters._lines import Line, bounding
+from hsdkit_plugins.drafters._lines import bounding
 from hsdkit_plugins.drafters._native import Findings, latex, list_text, number, paragraph
-from hsdkit_plugins.drafters._page import page_regions
-from hsdkit_plugins.drafters._tables import find_tables
+from hsdkit_plugins.drafters.pdftext import regions_from
 
 from hsdkit.documents import Page
 from hsdkit.regions import Box, Draft, Format, Label, Region
 from hsdkit.spelling import join_texts
-from hsdkit.textlayer import Word
+from hsdkit.textlayer import TextLayer, Word
 
 #: Docling's labels of text items; those that are missing here hold running text.
 LABELS = {
@@ -59,9 +58,9 @@ def convert(native: Any, page: Page) -> Draft:
     return reader.found.draft("docling")
 
 
-def convert_lines(native: Any, page: Page) -> Draft:
-    """The draft of docling's native pipeline, which gives lines in the order of the file: paragraphs, headings and
-    reading order come from their geometry. Raises `ValueError` for JSON that is no DoclingDocument."""
+def convert_words(native: Any, page: Page) -> Draft:
+    """The draft of docling's native pipeline, which gives the words of the PDF and its pictures: paragraphs, headings,
+    tables and reading order come from their geometry. Raises `ValueError` for JSON that is no DoclingDocument."""
     reader = _Reader(native, page)
     words = []
     for item in reader.found.objects(native.get("texts")):
@@ -69,13 +68,8 @@ def convert_lines(native: Any, page: Page) -> Draft:
             if text := paragraph(text):
                 # A cell is as high as its font; letters without tails stand at a fifth of it.
                 words.append(Word(text, box, box.y1 - 0.2 * box.height, box.height))
-    tables = find_tables(words, (), gap=0)
-    inside = {i for found in tables for i in found.words}
-    lines = [Line((word,)) for i, word in enumerate(words) if i not in inside]
     pictures = [box for item in reader.found.objects(native.get("pictures")) for box, _ in reader.parts(item)]
-    area = page.width * page.height
-    pictures = [box for box in pictures if 0.01 < box.area / area < 0.7]  # neither ornaments nor a scan's background
-    regions = page_regions(lines, tables, pictures, page.height)
+    regions = regions_from(TextLayer(tuple(words), (), tuple(pictures)), page.width, page.height) if words else []
     return replace(reader.found.draft("docling"), regions=tuple(regions))
 
 

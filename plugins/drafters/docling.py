@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hsdkit_plugins.drafters._docling import convert, convert_lines
+from hsdkit_plugins.drafters._docling import convert, convert_words
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
@@ -118,7 +118,7 @@ LIBRARY = Library(
 
 def _drafter(config: DoclingConfig) -> HeavyDrafter:
     if config.pipeline == "native":
-        return replace(LIBRARY, convert=convert_lines, seconds=0.4).drafter(config)
+        return replace(LIBRARY, convert=convert_words, seconds=0.4).drafter(config)
     return LIBRARY.drafter(config)
 
 

@@ -16,7 +16,7 @@ from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
 from hsdkit.documents import Page
 from hsdkit.errors import DrafterError
-from hsdkit.regions import Draft, Label, Region
+from hsdkit.regions import Draft, Format, Label, Region
 from hsdkit.workers import Library, Server, WorkerOptions
 
 NAME = "mineru"
@@ -118,7 +118,7 @@ def _add_part(found: Findings, part: dict[str, Any], whole: Any) -> None:
     if kind in ("image_body", "chart_body"):
         found.add(corners, Label.FIGURE)
     elif kind == "table_body":
-        found.add(corners, Label.TABLE, _table(content) if isinstance(content, str) else None, "html")
+        found.add(corners, Label.TABLE, *_table(content))
     elif kind == "code_body":
         found.add(corners, Label.CODE, content.strip("\n") if isinstance(content, str) else None)
     elif kind == "algorithm_body":
@@ -170,8 +170,13 @@ def _span(found: Findings, span: dict[str, Any]) -> str:
     return f"${content.strip()}$" if span.get("type") == "equation_inline" else content
 
 
-def _table(content: str) -> str:
-    return table_html(_CELL_FORMULA.sub(lambda m: f"${html.unescape(m[1]).strip()}$", content))
+def _table(content: Any) -> tuple[str | None, Format]:
+    """As HTML; what tier=flash could not take apart comes as plain rows."""
+    if not isinstance(content, str):
+        return None, "html"
+    if table := table_html(_CELL_FORMULA.sub(lambda m: f"${html.unescape(m[1]).strip()}$", content)):
+        return table, "html"
+    return "\n".join(row.strip() for row in content.splitlines() if row.strip()), "text"
 
 
 def _is_speck(region: Region) -> bool:

@@ -42,8 +42,11 @@ def _native() -> dict[Any, Any]:
     from docling.datamodel.pipeline_options import NativePdfPipelineOptions
     from docling.document_converter import PdfFormatOption
     from docling.pipeline.native_pdf_pipeline import NativePdfPipeline
+    from docling_core.types.doc.page import TextCellUnit
 
-    options = NativePdfPipelineOptions(generate_page_images=False, generate_picture_images=False)
+    options = NativePdfPipelineOptions(
+        text_cell_unit=TextCellUnit.WORD, generate_page_images=False, generate_picture_images=False
+    )
     return {InputFormat.PDF: PdfFormatOption(pipeline_cls=NativePdfPipeline, pipeline_options=options)}
 
 
