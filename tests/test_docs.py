@@ -17,7 +17,14 @@ from hsdkit.plugins import Plugins
 from hsdkit.regions import Label
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/how-it-works.md", "docs/configuration.md"]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/how-it-works.md",
+    "docs/configuration.md",
+    "docs/plugin-tutorial.md",
+]
 
 
 def read(name: str) -> str:
