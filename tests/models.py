@@ -2,7 +2,8 @@
 classes.
 
 `make(architecture, folder)` writes one: config, safetensors, tokenizer with a chat template, image processor. Weights
-are scaled up so that greedy output varies. `SimpleTarget` is the least a target must be for an engine to run.
+are scaled up so that greedy output varies. Document parsers with tokens and templates of their own are in
+`document_models.py`. `SimpleTarget` is the least a target must be for an engine to run.
 """
 
 from __future__ import annotations
@@ -44,7 +45,14 @@ CHAT_TEMPLATE = (
 )
 
 
-def make_tokenizer(merges: int = 120) -> transformers.PreTrainedTokenizerBase:
+def make_tokenizer(
+    merges: int = 120,
+    specials: Sequence[str] = SPECIALS,
+    template: str = CHAT_TEMPLATE,
+    eos: str = "<|im_end|>",
+    pad: str = "<|endoftext|>",
+    **more: Any,
+) -> transformers.PreTrainedTokenizerBase:
     """Byte-level BPE as Qwen's: 256 bytes, a few merges learned from `TRAINING_TEXT`, then the special tokens."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -52,19 +60,19 @@ def make_tokenizer(merges: int = 120) -> transformers.PreTrainedTokenizerBase:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=256 + merges, initial_alphabet=alphabet, show_progress=False)
     bpe.train_from_iterator([TRAINING_TEXT], trainer)
-    bpe.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in SPECIALS])
+    bpe.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in specials])
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=bpe,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        bos_token="<|im_start|>",
-        chat_template=CHAT_TEMPLATE,
+        eos_token=eos,
+        pad_token=pad,
+        bos_token=specials[1],
+        chat_template=template,
         clean_up_tokenization_spaces=False,
+        **more,
     )
 
 
-def _text_config(tokenizer: Any, **extra: Any) -> dict[str, Any]:
-    ids = tokenizer.convert_tokens_to_ids
+def text_config(tokenizer: Any, **extra: Any) -> dict[str, Any]:
     return {
         "vocab_size": len(tokenizer),
         "hidden_size": 64,
@@ -73,9 +81,9 @@ def _text_config(tokenizer: Any, **extra: Any) -> dict[str, Any]:
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
         "max_position_embeddings": 4096,
-        "pad_token_id": ids("<|endoftext|>"),
-        "bos_token_id": ids("<|im_start|>"),
-        "eos_token_id": ids("<|im_end|>"),
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
         **extra,
     }
 
@@ -92,11 +100,11 @@ def _vision_ids(tokenizer: Any) -> dict[str, int]:
     }
 
 
-def _mrope(sections: list[int], rope_type: str = "default", **extra: Any) -> dict[str, Any]:
+def mrope(sections: list[int], rope_type: str = "default", **extra: Any) -> dict[str, Any]:
     return {"rope_type": rope_type, "rope_theta": 1e4, "mrope_section": sections, **extra}
 
 
-def _random(model_class: Any, config: Any, scale: float = 7.0, seed: int = 0) -> Any:
+def random(model_class: Any, config: Any, scale: float = 7.0, seed: int = 0) -> Any:
     """Seeds and scales are those of a few tried whose greedy output repeats itself least."""
     torch.manual_seed(seed)
     model = model_class(config).eval()
@@ -120,7 +128,7 @@ def _qwen_images(patch_size: int) -> Any:
 
 def qwen2_5_vl(tokenizer: Any) -> tuple[Any, Any]:
     config = transformers.Qwen2_5_VLConfig(
-        text_config=_text_config(tokenizer, rope_parameters=_mrope([2, 3, 3])),
+        text_config=text_config(tokenizer, rope_parameters=mrope([2, 3, 3])),
         vision_config={
             "depth": 2,
             "hidden_size": 32,
@@ -136,12 +144,12 @@ def qwen2_5_vl(tokenizer: Any) -> tuple[Any, Any]:
         },
         **_vision_ids(tokenizer),
     )
-    return _random(transformers.Qwen2_5_VLForConditionalGeneration, config, seed=7), _qwen_images(14)
+    return random(transformers.Qwen2_5_VLForConditionalGeneration, config, seed=7), _qwen_images(14)
 
 
 def qwen3_vl(tokenizer: Any) -> tuple[Any, Any]:
     config = transformers.Qwen3VLConfig(
-        text_config=_text_config(tokenizer, head_dim=16, rope_parameters=_mrope([2, 3, 3])),
+        text_config=text_config(tokenizer, head_dim=16, rope_parameters=mrope([2, 3, 3])),
         vision_config={
             "depth": 3,
             "hidden_size": 32,
@@ -157,13 +165,13 @@ def qwen3_vl(tokenizer: Any) -> tuple[Any, Any]:
         },
         **_vision_ids(tokenizer),
     )
-    return _random(transformers.Qwen3VLForConditionalGeneration, config), _qwen_images(16)
+    return random(transformers.Qwen3VLForConditionalGeneration, config), _qwen_images(16)
 
 
 def hunyuan_vl(tokenizer: Any) -> tuple[Any, Any]:
-    rope = _mrope([2, 2, 2, 2], "dynamic", alpha=1000.0, factor=1.0)
+    rope = mrope([2, 2, 2, 2], "dynamic", alpha=1000.0, factor=1.0)
     config = transformers.HunYuanVLConfig(
-        text_config=_text_config(tokenizer, head_dim=16, rope_parameters=rope),
+        text_config=text_config(tokenizer, head_dim=16, rope_parameters=rope),
         vision_config={
             "hidden_size": 32,
             "intermediate_size": 64,
@@ -182,12 +190,12 @@ def hunyuan_vl(tokenizer: Any) -> tuple[Any, Any]:
     images = transformers.HunYuanVLImageProcessorPil(
         patch_size=16, merge_size=2, temporal_patch_size=1, size={"shortest_edge": 4096, "longest_edge": 24576}
     )
-    return _random(transformers.HunYuanVLForConditionalGeneration, config, 14.0, seed=3), images
+    return random(transformers.HunYuanVLForConditionalGeneration, config, 14.0, seed=3), images
 
 
 def llama(tokenizer: Any) -> tuple[Any, Any]:
     """A text-only model: no image processor."""
-    return _random(transformers.LlamaForCausalLM, transformers.LlamaConfig(**_text_config(tokenizer)), seed=7), None
+    return random(transformers.LlamaForCausalLM, transformers.LlamaConfig(**text_config(tokenizer)), seed=7), None
 
 
 ARCHITECTURES: dict[str, Callable[[Any], tuple[Any, Any]]] = {
@@ -200,6 +208,10 @@ ARCHITECTURES: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 
 def make(architecture: str, folder: Path) -> Path:
     """Write a tiny random checkpoint of that architecture into `folder` and return it."""
+    from document_models import DOCUMENT_MODELS
+
+    if architecture in DOCUMENT_MODELS:
+        return DOCUMENT_MODELS[architecture](folder)
     tokenizer = make_tokenizer()
     model, images = ARCHITECTURES[architecture](tokenizer)
     model.save_pretrained(folder)

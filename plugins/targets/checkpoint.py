@@ -1,13 +1,14 @@
-"""A checkpoint in the Hugging Face file format: found (folder or hub id), checked, loaded with the stock Auto classes.
+"""A checkpoint in the Hugging Face file format: found (folder or hub id), checked, loaded with the stock classes.
 
 Whatever is wrong with it becomes a one-line `TargetError` that names the checkpoint, the cause and the option to set.
-Nothing is ever run or unpickled from a checkpoint: safetensors only, no remote code.
+Nothing is ever unpickled (safetensors only), and no code of a checkpoint is run unless the user asked for it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,26 +21,40 @@ from hsdkit.errors import TargetError
 T = TypeVar("T")
 
 _PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """`name` is a hub id or a folder; `revision` a branch, tag or commit of the hub; `target` names who asks."""
+    """`name` is a hub id or a folder; `revision` a branch, tag or commit of the hub; `target` names who asks.
+    `model_class` and `processor_class` are classes of `transformers`, for models the Auto classes do not find;
+    `register` makes classes of ours known to them."""
 
     name: str
     revision: str | None = None
     target: str = ""
+    trust_remote_code: bool = False
+    model_class: str | None = None
+    processor_class: str | None = None
+    register: Callable[[], None] | None = None
 
     @cached_property
     def folder(self) -> Path:
         """The local folder; downloads a hub id on first use. Raises `TargetError` if it is not there or incomplete."""
+        if not self.name:
+            raise self.error("no model is given", "set target.model to a checkpoint folder or a Hugging Face id")
         folder = Path(self.name).expanduser()
         if not folder.is_dir():
             looks_local = folder.is_absolute() or self.name.startswith((".", "~")) or self.name.count("/") != 1
             if looks_local or folder.exists():
                 raise self.error("no such folder", "set target.model to a checkpoint folder or a Hugging Face id")
+            if self.trust_remote_code and not _COMMIT.fullmatch(self.revision or ""):
+                raise self.error(
+                    "target.trust_remote_code=true runs code that its owner can change at any time",
+                    "pin it with target.revision=COMMIT (40 hex digits), or set target.model to a local folder",
+                )
             folder = self._download()
-        if missing := list(_missing(folder)):
+        if missing := list(_missing(folder, self.processor_class is not None)):
             raise self.error(
                 f"incomplete checkpoint: {', '.join(missing)} missing in {folder}",
                 "download all of its files, or set target.model to a complete folder",
@@ -51,31 +66,76 @@ class Checkpoint:
         from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
         option = "set target.model to a local checkpoint folder"
+        patterns = [*_PATTERNS, "*.py"] if self.trust_remote_code else _PATTERNS
         try:
-            return Path(snapshot_download(self.name, revision=self.revision, allow_patterns=_PATTERNS))
+            return Path(snapshot_download(self.name, revision=self.revision, allow_patterns=patterns))
         except GatedRepoError as e:
             raise self.error("its owner asks for a login or consent", "run `hf auth login` once it is granted") from e
         except RepositoryNotFoundError as e:
             raise self.error("neither a local folder nor a model of the hub", option) from e
         except RevisionNotFoundError as e:
             raise self.error(f"has no revision {self.revision!r}", "set target.revision") from e
-        except (OSError, ValueError) as e:
-            offline = (
-                "not in the local cache, and the hub cannot be reached" if isinstance(e, OSError) else _first_line(e)
+        except OSError as e:
+            pinned = f" --revision {self.revision}" if self.revision else ""
+            raise self.error(
+                "not in the local cache, and the hub cannot be reached",
+                f"get it with `hf download {self.name}{pinned} --local-dir FOLDER` where there is a network, "
+                "then set target.model=FOLDER",
+            ) from e
+        except ValueError as e:
+            raise self.error(_first_line(e), option) from e
+
+    # -- its parts
+
+    @cached_property
+    def description(self) -> dict[str, Any]:
+        """config.json as it is."""
+
+        def read() -> dict[str, Any]:
+            read = json.loads((self.folder / "config.json").read_text(encoding="utf-8"))
+            if not isinstance(read, dict):
+                raise ValueError("not an object")
+            return read
+
+        return self._load("config.json", read)
+
+    @property
+    def model_type(self) -> str:
+        """The architecture that config.json names."""
+        return str(self.description.get("model_type"))
+
+    @cached_property
+    def remote_code(self) -> bool:
+        """Whether to load it with the code it brings: only if there is no other. Raises `TargetError` where the user
+        did not ask for that."""
+        from transformers import CONFIG_MAPPING
+
+        if self.register is not None:
+            self.register()
+        if self.model_class is not None or self.model_type in CONFIG_MAPPING or "auto_map" not in self.description:
+            return False
+        if not self.trust_remote_code:
+            raise self.error(
+                f"a {self.model_type} model that runs code of its own, and hsdkit runs none unasked",
+                "read the .py files in it, then set target.trust_remote_code=true with a local folder or a pinned "
+                "target.revision",
             )
-            raise self.error(offline, option) from e
+        return True
 
     def config(self) -> Any:
         from transformers import AutoConfig
 
-        return self._load("config.json", lambda: AutoConfig.from_pretrained(self.folder, trust_remote_code=False))
+        loader = AutoConfig if self.model_class is None else self._class(self.model_class).config_class
+        remote = self.remote_code
+        return self._load("config.json", lambda: loader.from_pretrained(self.folder, trust_remote_code=remote))
 
     def tokenizer(self) -> Any:
         """The tokenizer, with the chat template wherever the checkpoint keeps it."""
         from transformers import AutoTokenizer
 
+        remote = self.remote_code
         tokenizer = self._load(
-            "the tokenizer", lambda: AutoTokenizer.from_pretrained(self.folder, trust_remote_code=False)
+            "the tokenizer", lambda: AutoTokenizer.from_pretrained(self.folder, trust_remote_code=remote)
         )
         legacy = self.folder / "chat_template.json"
         if not tokenizer.chat_template and legacy.exists():
@@ -87,18 +147,18 @@ class Checkpoint:
         """The PIL variant, the same with and without torchvision."""
         from transformers import AutoImageProcessor
 
+        remote = self.remote_code
         return self._load(
-            "preprocessor_config.json",
-            lambda: AutoImageProcessor.from_pretrained(self.folder, backend="pil", trust_remote_code=False),
+            "its image processor",
+            lambda: AutoImageProcessor.from_pretrained(self.folder, backend="pil", trust_remote_code=remote),
         )
 
     def processor(self) -> Any:
         """The processor of texts and images together, with the PIL variant of the image processor."""
-        from transformers import AutoProcessor
-
+        loader = self._class(self.processor_class or "AutoProcessor")
+        remote = self.remote_code
         return self._load(
-            "the processor",
-            lambda: AutoProcessor.from_pretrained(self.folder, backend="pil", trust_remote_code=False),
+            "its processor", lambda: loader.from_pretrained(self.folder, backend="pil", trust_remote_code=remote)
         )
 
     def generation_config(self, config: Any) -> Any:
@@ -111,21 +171,19 @@ class Checkpoint:
 
     def model(self) -> Any:
         """The model in eval mode, on the CPU, in the type it is stored in."""
-        from transformers import AutoModelForImageTextToText
-        from transformers.utils import logging
-
-        with _quiet(logging):
-            loaded: Any = self._load(
-                "the weights",
-                lambda: AutoModelForImageTextToText.from_pretrained(
-                    self.folder,
-                    dtype="auto",
-                    attn_implementation="sdpa",
-                    use_safetensors=True,
-                    trust_remote_code=False,
-                    output_loading_info=True,
-                ),
-            )
+        loader = self._class(self.model_class or "AutoModelForImageTextToText")
+        remote = self.remote_code
+        loaded: Any = self._load(
+            "the weights",
+            lambda: loader.from_pretrained(
+                self.folder,
+                dtype="auto",
+                attn_implementation="sdpa",
+                use_safetensors=True,
+                trust_remote_code=remote,
+                output_loading_info=True,
+            ),
+        )
         model, info = loaded
         if missing := sorted(info["missing_keys"]):
             raise self.error(
@@ -134,14 +192,28 @@ class Checkpoint:
             )
         return model.eval()
 
+    def _class(self, name: str) -> Any:
+        """Raises `TargetError` where the installed `transformers` has no such class."""
+        import transformers
+
+        found = getattr(transformers, name, None)
+        if found is None:
+            raise self.error(
+                f"transformers {transformers.__version__} has no {name}", "run `pip install -U transformers`"
+            )
+        return found
+
     def error(self, cause: str, fix: str) -> TargetError:
         revision = f" at revision {self.revision}" if self.revision else ""
         return TargetError(f"target {self.target!r}: {self.name}{revision}: {cause}; {fix}")
 
     def _load(self, what: str, load: Callable[[], T]) -> T:
         """Loaders fail in as many ways as there are broken files, so every failure of theirs is the checkpoint's."""
+        from transformers.utils import logging
+
         try:
-            return load()
+            with _quiet(logging):
+                return load()
         except TargetError:
             raise
         except Exception as e:
@@ -149,13 +221,17 @@ class Checkpoint:
             raise self.error(cause, "set target.model to a checkpoint this target reads") from e
 
 
-def _missing(folder: Path) -> Iterator[str]:
-    """Names of the files a checkpoint cannot do without and `folder` does not have."""
-    for name in ("config.json", "preprocessor_config.json"):
-        if not (folder / name).is_file():
-            yield name
-    if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json", "tokenizer.model")):
-        yield "tokenizer.json"
+def _missing(folder: Path, processor: bool) -> Iterator[str]:
+    """Names of the files a checkpoint cannot do without and `folder` does not have. Since `transformers` 5, settings of
+    the image processor may stand in those of the processor."""
+    for names in (
+        ("config.json",),
+        ("processor_config.json",) if processor else (),
+        ("preprocessor_config.json", "processor_config.json"),
+        ("tokenizer.json", "vocab.json", "tokenizer.model"),
+    ):
+        if names and not any((folder / name).is_file() for name in names):
+            yield names[0]
     index = folder / "model.safetensors.index.json"
     if not index.is_file():
         if not (folder / "model.safetensors").is_file():
@@ -171,7 +247,7 @@ def _missing(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def _quiet(logging: Any) -> Iterator[None]:
-    """Without the loader's progress bar and its table of missing tensors: we report these ourselves."""
+    """Without the loaders' progress bars, warnings and tables of missing tensors: we report these ourselves."""
     verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

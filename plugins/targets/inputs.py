@@ -5,6 +5,7 @@ checkpoint's own processor. Both give what the stock processor gives, on PIL ima
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isqrt
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,23 +13,30 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+def cells(height: int, width: int) -> int:
+    """One image token a cell, as in the Qwen family."""
+    return height * width
+
+
 def grid_inputs(target: TransformersTarget, texts: Sequence[str], images: Sequence[Image]) -> dict[str, Any]:
-    """The Qwen family: one image token for each merged cell of the image's grid. `texts` hold one image token each;
-    `pixel_values` (patches, values) float32 of all images one after the other, `image_grid_thw` (B, 3) int64."""
+    """Image tokens laid out by us, for models that cut an image into a grid of patches and merge them to cells. `texts`
+    hold one image token each; `pixel_values` (patches, values) float32 of all images one after the other,
+    `image_grid_thw` (B, 3) int64 in patches."""
     import torch
 
     pixels = target.image_processor(images=list(images), return_tensors="pt", **image_options(target))
     image_token = target.model_config.image_token_id
-    cells = target.image_processor.merge_size**2
+    merged = target.image_processor.merge_size
     rows = []
-    for text, grid in zip(texts, pixels["image_grid_thw"], strict=True):
+    for text, (_, height, width) in zip(texts, pixels["image_grid_thw"].tolist(), strict=True):
         prompt: list[int] = target.tokenizer(text, add_special_tokens=False)["input_ids"]
         if (found := prompt.count(image_token)) != 1:
             raise target.checkpoint.error(
                 f"its chat template and prompt make {found} image tokens, not one", "fix the prompt"
             )
         at = prompt.index(image_token)
-        rows.append(prompt[:at] + [image_token] * (int(grid.prod()) // cells) + prompt[at + 1 :])
+        number = target.image_tokens(height // merged, width // merged)
+        rows.append(prompt[:at] + [image_token] * number + prompt[at + 1 :])
     longest = max(map(len, rows))
     ids = torch.tensor([row + [target.pad_id] * (longest - len(row)) for row in rows])
     lengths = torch.tensor([[len(row)] for row in rows])
@@ -52,8 +60,8 @@ def processor_inputs(target: TransformersTarget, texts: Sequence[str], images: S
 
 
 def image_options(target: TransformersTarget) -> dict[str, Any]:
-    """The user's pixel bounds, for image processors that have such."""
-    if not target.bounds_area:
-        return {}
+    """The image processor's bounds, as it spells them."""
     least, most = target.pixel_bounds
-    return {"size": {"shortest_edge": least, "longest_edge": most}}
+    if target.bounds_area:
+        return {"size": {"shortest_edge": least, "longest_edge": most}}
+    return {"size": {"longest_edge": isqrt(most)}}

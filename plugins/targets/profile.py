@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial
-from typing import Any, Literal, get_type_hints
+from typing import Any, get_type_hints
 
 from hsdkit_plugins.targets.dialects import Dialect
+from hsdkit_plugins.targets.inputs import cells
 from hsdkit_plugins.targets.transformers_target import CheckpointConfig, TransformersTarget
 
 from hsdkit.components import Component, Requirement
@@ -41,7 +42,9 @@ class ProfileTarget(TransformersTarget):
         self.end_tokens = profile.end_tokens
         self.written_tokens = profile.written_tokens
         self.system = profile.system
-        self.inputs_by = profile.inputs_by
+        self.image_tokens = profile.image_tokens
+        self.processor_class = profile.processor_class
+        self.model_class = profile.model_class
         self.register = profile.register
         self.profile = profile
         if config.model != profile.model and config.revision == profile.revision:
@@ -70,8 +73,9 @@ class Profile:
     end_tokens: tokens, as text, that end its output beside those of its generation settings.
     written_tokens: special tokens, as text, that belong to what it writes: tags of tables, boxes, labels.
     system: the system message of its chat, None for none.
-    inputs_by: who lays out image tokens: `grid` (ours: one token a merged cell, as in the Qwen family) or `processor`
-        (the checkpoint's own processor class).
+    image_tokens: how many image tokens stand for a grid of `height` x `width` merged cells.
+    processor_class: the class of `transformers` that lays out image tokens, for models without such a grid.
+    model_class: the class of `transformers` it is, where its config.json names another one.
     register: called before the checkpoint is read; registers model classes of our own with the Auto classes.
     config, target: subclasses with options or behaviour beyond this.
     """
@@ -92,7 +96,9 @@ class Profile:
     end_tokens: tuple[str, ...] = ()
     written_tokens: tuple[str, ...] = ()
     system: str | None = None
-    inputs_by: Literal["grid", "processor"] = "grid"
+    image_tokens: Callable[[int, int], int] = cells
+    processor_class: str | None = None
+    model_class: str | None = None
     register: Callable[[], None] | None = None
     config: type[ProfileConfig] = ProfileConfig
     target: type[ProfileTarget] = ProfileTarget

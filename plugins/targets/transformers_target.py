@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from math import isqrt
+from typing import TYPE_CHECKING, Any
 
 from hsdkit_plugins.targets.checkpoint import Checkpoint
 from hsdkit_plugins.targets.cleanup import clean
 from hsdkit_plugins.targets.dialects import Dialect, render
 from hsdkit_plugins.targets.formats.blocks import crop_draft, page_drafts, page_regions
-from hsdkit_plugins.targets.images import rgb, scaled, without_extremes
-from hsdkit_plugins.targets.inputs import grid_inputs, processor_inputs
+from hsdkit_plugins.targets.images import rgb, without_extremes
+from hsdkit_plugins.targets.inputs import cells, grid_inputs, processor_inputs
 
 from hsdkit.errors import TargetError
 from hsdkit.protocols import NOTHING, DecodeRequest
@@ -47,15 +48,20 @@ class CheckpointConfig:
 
     model: Hugging Face id or local folder.
     revision: branch, tag or commit of the hub; null for the main branch.
+    trust_remote_code: run the model code that a checkpoint brings, where `transformers` and hsdkit have none of their
+        own; only from a local folder or a pinned revision (40 hex digits).
     dpi: resolution PDF pages are rendered at unless `dpi=` says otherwise.
     min_pixels, max_pixels: bounds of the image the model sees; null for the checkpoint's own.
+    repetition_penalty: divides the odds of tokens it has been given or written; null for its generation settings'.
     """
 
     model: str = ""
     revision: str | None = None
+    trust_remote_code: bool = False
     dpi: int = 144
     min_pixels: int | None = None
     max_pixels: int | None = None
+    repetition_penalty: float | None = None
 
     def __post_init__(self) -> None:
         if not 18 <= self.dpi <= 1200:
@@ -65,6 +71,8 @@ class CheckpointConfig:
                 raise ValueError(f"{name}={value}: must be positive, or null for the checkpoint's own bound")
         if self.min_pixels and self.max_pixels and self.min_pixels > self.max_pixels:
             raise ValueError(f"min_pixels={self.min_pixels}: is more than max_pixels={self.max_pixels}")
+        if self.repetition_penalty is not None and self.repetition_penalty <= 0:
+            raise ValueError(f"repetition_penalty={self.repetition_penalty}: must be positive (1 does nothing)")
 
 
 class TransformersTarget:
@@ -78,26 +86,35 @@ class TransformersTarget:
     end_tokens: tuple[str, ...] = ()
     written_tokens: tuple[str, ...] = ()
     system: str | None = None
-    inputs_by: Literal["grid", "processor"] = "grid"
+    processor_class: str | None = None
+    model_class: str | None = None
+    image_tokens: Callable[[int, int], int] = staticmethod(cells)
     register: Callable[[], None] | None = None
 
     def __init__(self, config: CheckpointConfig, dialect: Dialect) -> None:
         self.config = config
         self.dialect = dialect
         self.dpi = config.dpi
-        self.checkpoint = Checkpoint(config.model, config.revision, self.name)
+        self.checkpoint = Checkpoint(
+            config.model,
+            config.revision,
+            target=self.name,
+            trust_remote_code=config.trust_remote_code,
+            model_class=self.model_class,
+            processor_class=self.processor_class,
+            register=self.register,
+        )
 
     @cached_property
     def model_config(self) -> Any:
         """The checkpoint's config. Raises `TargetError` when it is of an architecture this target does not read."""
-        if self.register is not None:
-            self.register()
-        config = self.checkpoint.config()
-        if self.model_types and config.model_type not in self.model_types:
+        model_type = self.checkpoint.model_type
+        if self.model_types and model_type not in self.model_types:
             raise self.checkpoint.error(
-                f"holds a {config.model_type} model",
+                f"holds a {model_type} model",
                 f"target {self.name!r} reads {', '.join(sorted(self.model_types))}",
             )
+        config = self.checkpoint.config()
         if getattr(config, "image_token_id", None) is None:
             raise self.checkpoint.error(
                 f"a {config.model_type} model reads no images", "set target.model to one that does"
@@ -157,8 +174,11 @@ class TransformersTarget:
                     "remove it from generation_config.json",
                 )
         processors: list[Any] = []
-        if settings.repetition_penalty not in (None, 1, 1.0):
-            processors.append(RepetitionPenaltyLogitsProcessor(float(settings.repetition_penalty)))
+        penalty = settings.repetition_penalty
+        if self.config.repetition_penalty is not None:
+            penalty = self.config.repetition_penalty
+        if penalty not in (None, 1, 1.0):
+            processors.append(RepetitionPenaltyLogitsProcessor(float(penalty)))
         if settings.no_repeat_ngram_size:
             processors.append(NoRepeatNGramLogitsProcessor(settings.no_repeat_ngram_size))
         return processors
@@ -175,20 +195,19 @@ class TransformersTarget:
     def pixel_bounds(self) -> tuple[int, int]:
         """Least and most pixels of an image the model sees."""
         size = self.image_processor.size
-        if not self.bounds_area:
-            edge = size["longest_edge"]
-            return self.config.min_pixels or 1, min(self.config.max_pixels or edge**2, edge**2)
-        least = self.config.min_pixels or size["shortest_edge"]
-        most = self.config.max_pixels or size["longest_edge"]
-        return min(least, most), most
+        if self.bounds_area:
+            least = self.config.min_pixels or size["shortest_edge"]
+            most = self.config.max_pixels or size["longest_edge"]
+            return min(least, most), most
+        if self.config.min_pixels:
+            raise TargetError(f"target.min_pixels: images of target {self.name!r} have no least size; leave it null")
+        own = int(size["longest_edge"])
+        edge = own if self.config.max_pixels is None else min(own, isqrt(self.config.max_pixels))
+        return 1, edge**2
 
     def prepare(self, image: Image) -> Image:
         """The image as it goes to the checkpoint's own image processor; doing it twice changes nothing."""
-        image = without_extremes(rgb(image))
-        most = self.config.max_pixels
-        if most is None or self.bounds_area:
-            return image
-        return scaled(image, min(1.0, (most / (image.width * image.height)) ** 0.5))
+        return without_extremes(rgb(image))
 
     def view(self, image: Image) -> Image:
         """The whole page image at the size this model reads best: as it is, here."""
@@ -201,13 +220,15 @@ class TransformersTarget:
     def notes(self, image: Image) -> tuple[str, ...]:
         """What a user should know about how this page image is read."""
         most = self.pixel_bounds[1]
-        pixels = image.width * image.height
-        if pixels <= most:
+        if self.bounds_area:
+            scale, bound = (most / (image.width * image.height)) ** 0.5, f"{most} px"
+        else:
+            scale, bound = isqrt(most) / max(image.size), f"{isqrt(most)} px a side"
+        if scale >= 1:
             return ()
-        percent = 100 * (most / pixels) ** 0.5
         return (
-            f"page image of {image.width} x {image.height} px is read at {percent:.0f}% of its size: "
-            f"target {self.name!r} takes at most {most} px (target.max_pixels)",
+            f"page image of {image.width} x {image.height} px is read at {100 * scale:.0f}% of its size: "
+            f"target {self.name!r} takes at most {bound} (target.max_pixels)",
         )
 
     # -- prompts and batches
@@ -233,7 +254,7 @@ class TransformersTarget:
         images = [self.prepare(request.image) for request in requests]
         texts = [self.chat(request.prompt) for request in requests]
         try:
-            if self.inputs_by == "grid":
+            if self.processor_class is None:
                 return grid_inputs(self, texts, images)
             return processor_inputs(self, texts, images)
         except ValueError as e:
