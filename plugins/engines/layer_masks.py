@@ -27,15 +27,16 @@ class LayerMasks:
         self._kinds = frozenset(getattr(text_config, "layer_types", None) or [FULL])
         if unknown := self._kinds - {FULL, REFERENCE}:
             raise TargetError(
-                f"{model} has layers of type {', '.join(sorted(unknown))}; tree verification knows {FULL} and {REFERENCE}"
+                f"{model} has layers of type {', '.join(sorted(unknown))}; tree verification knows "
+                f"{FULL} and {REFERENCE}"
             )
         self._window = text_config.sliding_window if REFERENCE in self._kinds else None
 
     def of_pass(
         self, mask: torch.Tensor | None, positions: torch.Tensor, cache: RaggedCache, additive: Additive
     ) -> Any:
-        """What the model takes as `attention_mask`: the tree mask (B, 1, K, L), True where a token is seen, or None when
-        all is; by kind of layer where there are others than full attention. `positions` (B, K)."""
+        """What the model takes as `attention_mask`: the tree mask (B, 1, K, L), True where a token is seen, or None
+        when all is; by kind of layer where there are others than full attention. `positions` (B, K)."""
         if self._window is None:
             return additive(mask)
         near = within_window(mask, positions, cache, self._window)
