@@ -26,6 +26,7 @@ _AROUND = re.compile(r"(</?(?:table|thead|tbody|tr|td|th)\b[^<>]*>)", re.IGNOREC
 _SPANS = re.compile(r"\b(?:rowspan|colspan)\s*=\s*[\"']?\d+[\"']?", re.IGNORECASE)
 _PAGE_BREAK = re.compile(r"<(?:-+ ?Page ?Split ?-+|page_break)>", re.IGNORECASE)
 _BULLET = re.compile(r"^([ \t]*)[*•◦▪●] +(?=\S)", re.MULTILINE)
+_NUMBER = re.compile(r"^([ \t]*\d{1,3})\) +(?=\S)", re.MULTILINE)
 _ITEM = re.compile(r"(?:[-*+•◦▪●]|\(?\w{1,3}[.)])\s")
 #: A tail is a loop when a unit of at most `_UNIT` characters repeats `_TIMES` times over at least `_LENGTH` characters.
 _UNIT, _TIMES, _LENGTH = 400, 4, 60
@@ -108,7 +109,7 @@ def without_loop(text: str) -> str:
 def _outside_code(text: str, dialect: Dialect) -> str:
     text = OTSL.sub(lambda m: html_table(otsl_grid(m[0])), _PAGE_BREAK.sub("\n\n", text))
     text = _TABLE.sub(_compact, _closed_tables(text))
-    text = _BULLET.sub(r"\1- ", text)
+    text = _NUMBER.sub(r"\1. ", _BULLET.sub(r"\1- ", text))
     # One dialect: display formulas between $$, inline ones between $.
     text = _DISPLAY.sub(lambda m: f"$$\n{m[1].strip()}\n$$", text)
     text = _INLINE.sub(lambda m: f"${m[1].strip()}$", text)

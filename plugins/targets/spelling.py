@@ -31,8 +31,8 @@ _ASCII = str.maketrans(
 _HALF = str.maketrans({chr(c): chr(c - 0xFEE0) for c in range(0xFF01, 0xFF5F)} | {"\u3000": " ", "。": ".", "、": ","})
 _FULL = dict(zip(",.:;!?()", "，。：；！？（）", strict=True))
 _CJK = r"\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff60\uffe0-\uffe6"
-#: Marks after Chinese text (a point inside a number or a name is none), brackets on either side of it.
-_MARK = re.compile(rf"(?<=[{_CJK}])[,.:;!?()](?![\w./])|(?<=[{_CJK}])[,:;!?()](?=[{_CJK}])|[()](?=[{_CJK}])")
+#: Marks beside Chinese text; a point inside a number or a name is none.
+_MARK = re.compile(rf"(?<=[{_CJK}])(?:[,:;!?()]|\.(?![\w./]))|[,:;!?()](?=[{_CJK}])")
 _PAIRED = re.compile(r"（([^（）()]*)\)|\(([^（）()]*)）")
 
 _DOLLAR = re.compile(r"(?<![\\$])\$(?![\s$])([^$\n]*?[^\s\\$])\$(?![\d$])")
@@ -65,7 +65,8 @@ def _full(text: str) -> str:
     before = ""
     while before != text:  # a mark may follow one that has just become full-width
         before, text = text, _MARK.sub(lambda m: _FULL[m[0]], text)
-    return _PAIRED.sub(lambda m: f"（{m[1] if m[1] is not None else m[2]}）", text)
+        text = _PAIRED.sub(lambda m: f"（{m[1] if m[1] is not None else m[2]}）", text)
+    return text
 
 
 def with_inline(text: str, delimiters: tuple[str, str]) -> str:

@@ -89,7 +89,7 @@ def _own(text: str, region: Region, layout: Layout, render: Callable[[Region], s
     if not blocks:
         return text
     return "\n".join(
-        render(replace(region, label=b.label, text=content, format=format, level=b.level))
+        render(replace(region, label=b.label, text=content, format=format, level=_level(b)))
         for b in blocks
         for content, format in [_content(b)]
         if content
@@ -101,7 +101,7 @@ def page_regions(text: str, layout: Layout | None, scale: Scale = (1.0, 1.0)) ->
     blocks = (layout.read(text) or ()) if layout is not None else ()
     x, y = scale
     return tuple(
-        Region(_scaled(b.box, 1 / x, 1 / y), b.label, *_content(b), b.level)
+        Region(_scaled(b.box, 1 / x, 1 / y), b.label, *_content(b), _level(b))
         for b in blocks
         if b.box is not None and b.box.area > 0
     )
@@ -139,6 +139,12 @@ def _content(block: Block) -> tuple[str, Format]:
     if block.label in (Label.TITLE, Label.HEADING):
         return block.text.lstrip("#").strip(), "text"
     return block.text, "text"
+
+
+def _level(block: Block) -> int | None:
+    """The heading level that is stated, or that its marks say."""
+    heading = block.label in (Label.TITLE, Label.HEADING)
+    return block.level or (len(block.text) - len(block.text.lstrip("#")) or None if heading else None)
 
 
 def bare_formula(text: str) -> str:

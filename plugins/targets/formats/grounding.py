@@ -20,8 +20,8 @@ _TAG = re.compile(
     r"|<\|det\|>\s*(?P<kind>[^\[<]*?)\s*(?P<box>\[(?:(?!<\|).)*)<\|/det\|>",
     re.DOTALL,
 )
-#: A tag begun at the end of a cut output, and tags that lack their other half.
-_CUT = re.compile(r"<\|(?:ref|det)\|>(?:(?!<\|).)*(?:<\|?/?[a-z]*\|?)?\Z|<\|/?[a-z]*\|?\Z|<\Z", re.DOTALL)
+#: A tag begun at the end of a cut output; tags that lack their other half.
+_CUT = re.compile(r"<\|(?:ref|det)\|>[^\n]{0,80}\Z|<\|/?[a-z]*\|?\Z|<\Z")
 _STRAY = re.compile(r"<\|/?(?:ref|det|grounding)\|>")
 _PAGE_SPLIT = re.compile(r"<-+ ?Page ?Split ?-+>", re.IGNORECASE)
 _CENTER = re.compile(r"</?center>")
