@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -89,7 +88,9 @@ def _tier(native: dict[str, Any]) -> Any:
 
 def _add(found: Findings, block: dict[str, Any]) -> None:
     kind, corners, content = block.get("type"), block.get("bbox"), block.get("content")
-    if kind in _VISUALS:
+    if not isinstance(kind, str):
+        found.malformed += 1
+    elif kind in _VISUALS:
         for part in sorted(found.objects(content), key=_index):
             _add_part(found, part, corners)
     elif kind == "equation":
@@ -98,11 +99,9 @@ def _add(found: Findings, block: dict[str, Any]) -> None:
         _add_list(found, block)
     elif kind == "index":
         found.add(corners, Label.TEXT, paragraph("\n".join(text for _, text in _items(found, content))))
-    elif isinstance(kind, str):
+    else:
         level = block.get("level") if kind in ("doc_title", "paragraph_title") else None
         found.add(corners, _TEXTS.get(kind, Label.OTHER), paragraph(_spans(found, content)), level=level)
-    else:
-        found.malformed += 1
 
 
 def _index(part: dict[str, Any]) -> int:
@@ -174,7 +173,7 @@ def _table(content: Any) -> tuple[str | None, Format]:
     """As HTML; what tier=flash could not take apart comes as plain rows."""
     if not isinstance(content, str):
         return None, "html"
-    if table := table_html(_CELL_FORMULA.sub(lambda m: f"${html.unescape(m[1]).strip()}$", content)):
+    if table := table_html(_CELL_FORMULA.sub(lambda m: f"${m[1].strip()}$", content)):
         return table, "html"
     return "\n".join(row.strip() for row in content.splitlines() if row.strip()), "text"
 

@@ -60,6 +60,9 @@ _LABELS = {
 #: What is not a region of its own: formulas in the running text, which are in its text already.
 _PARTS = frozenset({"inline_formula"})
 
+#: Where one reference ends and the next begins: blocks of several come without the white space between.
+_NEXT_REFERENCE = re.compile(r"(?<=[^\s\[])(?=\[\d{1,3}\] )")
+
 _FORMULA_NUMBER = re.compile(r"[(（\[]?\s*([\w.\-–]{1,12})\s*[)）\]]?")
 
 
@@ -103,16 +106,16 @@ def convert(native: Any, page: Page) -> Draft:
     """
     if not isinstance(native, dict) or not isinstance(native.get("parsing_res_list"), list):
         raise ValueError("it has no parsing_res_list")
-    width, height = number(native.get("width")), number(native.get("height"))
-    found = Findings(page, width or page.width, height or page.height)
+    width, height = number(native.get("width")) or 0, number(native.get("height")) or 0
+    found = Findings(page, width if width > 0 else page.width, height if height > 0 else page.height)
     scores = _scores(native)
     numbers: list[int] = []
     for block in found.objects(native["parsing_res_list"]):
         name, content, corners = block.get("block_label"), block.get("block_content"), block.get("block_bbox")
-        if name in _PARTS:
-            continue
         if not isinstance(name, str) or not isinstance(content, str | None):
             found.malformed += 1
+            continue
+        if name in _PARTS:
             continue
         if name == "formula_number":
             numbers.append(len(found.regions))
@@ -139,6 +142,8 @@ def _text(label: Label, content: str) -> str:
             return content.strip("\n")
         case Label.FIGURE:
             return ""  # what the OCR read inside of a picture
+        case Label.REFERENCE:
+            return paragraph(_NEXT_REFERENCE.sub(" ", content))
         case _:
             return paragraph(content)
 
