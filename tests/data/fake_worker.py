@@ -1,0 +1,58 @@
+"""A worker script that does what its options say, page by page: `{"do": {"3": "die"}}`. Imports nothing."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+KEPT = []
+
+
+def version():
+    return "1.2"
+
+
+def load(options):
+    if count := options.get("count"):  # a letter for each start
+        with open(count, "a") as file:
+            file.write("s")
+    match options.get("load"):
+        case "raise":
+            raise FileNotFoundError("weights.bin is not there") from OSError("no network")
+        case "die":
+            print("the last words", file=sys.stderr, flush=True)
+            os._exit(3)
+        case "hang":
+            time.sleep(60)
+    print("printed by the library")
+    os.write(1, b"written from C\n")
+    do = options.get("do", {})
+
+    def read(path):
+        number = int(re.search(r"page(\d+)", path)[1])
+        what = do.get(str(number), options.get("always", ""))
+        print("reading", number, flush=True)
+        match what:
+            case "die":
+                print("about to fall over", file=sys.stderr, flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "raise":
+                raise ValueError("no such\npage")
+            case "exit":
+                sys.exit("the library gives up")
+            case "hang":
+                if pids := options.get("pids"):
+                    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+                    with open(pids + ".part", "w") as file:
+                        file.write(f"{os.getpid()} {child.pid}")
+                    os.replace(pids + ".part", pids)
+                time.sleep(60)
+            case "leak":
+                KEPT.append(bytearray(os.urandom(1)) * 5_000_000)
+        with open(path, "rb") as file:
+            head = file.read(4).decode("latin-1")
+        return {"pid": os.getpid(), "text": f"page {number}", "head": head, "options": options}
+
+    return read
