@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +37,26 @@ def default(field: Field[Any]) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    return {"": '""', (): "[]"}.get(value, str(value))
+    return '""' if value == "" else "[]" if value == () else str(value)
+
+
+def rows(owner: type, prefix: str) -> list[str]:
+    """A row an option; those of a group of options follow one another under the group's name."""
+    said = meanings(owner)
+    found: list[str] = []
+    for field in fields(owner):
+        group = field.default_factory() if field.default_factory is not MISSING else None
+        if is_dataclass(group):
+            found += rows(type(group), f"{prefix}{field.name}.")
+        else:
+            meaning = said.get(field.name, "").replace("|", chr(92) + "|")
+            found.append(f"| `{prefix}{field.name}` | `{default(field)}` | {meaning} |")
+    return found
 
 
 def table(owner: type, prefix: str) -> list[str]:
-    said = meanings(owner)
-    rows = [
-        f"| `{prefix}{f.name}` | `{default(f)}` | {said.get(f.name, '').replace('|', chr(92) + '|')} |"
-        for f in fields(owner)
-    ]
-    return ["| option | default | meaning |", "| --- | --- | --- |", *rows, ""] if rows else ["No options.", ""]
+    lines = rows(owner, prefix)
+    return ["| option | default | meaning |", "| --- | --- | --- |", *lines, ""] if lines else ["No options.", ""]
 
 
 def tables() -> str:

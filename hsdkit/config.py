@@ -184,7 +184,7 @@ def _unknown(assignment: Assignment, chosen: Mapping[Kind, Component], registry:
         elsewhere = [
             c.name for c, _ in registry.components(kind) if c is not chosen[kind] and _has(c, assignment.option)
         ]
-        near = nearest(assignment.option, own)
+        near = [name for name in own if name.endswith(f".{assignment.option}")] or nearest(assignment.option, own)
         said = f"{kind} {chosen[kind].name!r} has no option {assignment.option!r}"
         if near:
             said += f":{did_you_mean([f'{kind}.{n}' for n in near])}"

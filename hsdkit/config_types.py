@@ -56,7 +56,9 @@ def field_type(config: type, path: Sequence[str]) -> Any:
 def option_names(config: type) -> list[str]:
     """The options of a config dataclass; those of a group, a dataclass itself, as `group.option`."""
     hints = get_type_hints(config)
-    groups = {f.name: [m for m in _members(hints[f.name]) if is_dataclass(m)] for f in fields(config)}
+    groups: dict[str, list[Any]] = {
+        f.name: [m for m in _members(hints[f.name]) if is_dataclass(m)] for f in fields(config)
+    }
     return [
         name for f, group in groups.items()
         for name in ([f"{f}.{inner}" for inner in option_names(group[0])] if group else [f])

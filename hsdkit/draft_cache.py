@@ -131,6 +131,11 @@ class CachedDrafter:
 
 
 def cached(drafter: Drafter) -> Drafter:
-    """The drafter with its drafts cached if it has a `cache_key`, which says that they cost enough; else as it is."""
+    """The drafter with its drafts cached if it has a `cache_key`, which says that they cost enough; else as it is. Of a
+    drafter that builds on another one, its `base`, the drafts of that one are cached."""
+    base = getattr(drafter, "base", None)
+    if base is not None and hasattr(base, "draft"):
+        drafter.base = cached(base)  # type: ignore[attr-defined]
+        return drafter
     key = getattr(drafter, "cache_key", None)
     return CachedDrafter(drafter, str(key), DraftCache()) if key else drafter

@@ -27,7 +27,7 @@ def safe_draft(drafter: Drafter, page: Page) -> tuple[Draft, tuple[str, ...]]:
         draft = drafter.draft(page)
         if not isinstance(draft, Draft):
             raise TypeError(f"returned {type(draft).__name__} instead of a Draft")
-        clean, notes = _sound(draft)
+        clean, notes = sound(draft)
     except (Exception, SystemExit) as e:  # a plugin may raise anything
         name = str(getattr(drafter, "name", type(drafter).__name__))
         log.debug("drafter %s failed", name, exc_info=True)
@@ -36,7 +36,7 @@ def safe_draft(drafter: Drafter, page: Page) -> tuple[Draft, tuple[str, ...]]:
     return replace(clean, seconds=time.perf_counter() - start), notes
 
 
-def _sound(draft: Draft) -> tuple[Draft, tuple[str, ...]]:
+def sound(draft: Draft) -> tuple[Draft, tuple[str, ...]]:
     """The draft without the regions no one could use (no box, no text type), in plain values and of bounded length."""
     notes = []
     good = [r for r in map(_region, draft.regions) if r is not None]

@@ -48,4 +48,5 @@ def line_count(text: str, box: Box) -> int:
     width = sum(_CJK if is_cjk(c) else _LATIN for c in text)
     if not width or not box.area:
         return 1
-    return max(1, round((box.height * width / box.width) ** 0.5))
+    # A sliver of a box would have more lines than letters.
+    return max(1, round(min(len(text), (box.height / box.width * width) ** 0.5)))
