@@ -17,11 +17,14 @@ from models_dots import CONFIG, PREPROCESSOR, make_dots, weight_names
 from scripted import SPOILINGS, Scripted
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from hsdkit import Pipeline, compose
 from hsdkit.decoding.budget import Budget
 from hsdkit.decoding.loop import decode
 from hsdkit.errors import TargetError
 from hsdkit.protocols import DecodeRequest, DecodeSettings
 from hsdkit.regions import Label
+
+REPORT = Path(__file__).parent.parent / "examples" / "report.pdf"
 
 
 @pytest.fixture(scope="module")
@@ -225,3 +228,19 @@ def test_both_published_end_tokens_end_an_output(folder: Path, tmp_path: Path) -
     (sequence,) = result.sequences
     assert sequence.finish_reason == "eos"
     assert [t for t in sequence.tokens if t != stop] == plain[: plain.index(stop)]
+
+
+def test_a_document_is_read_end_to_end_and_drafts_change_nothing(folder: Path) -> None:
+    options = {
+        "target": "dots_ocr",
+        "target.model": str(folder),
+        "drafter": "pdftext",
+        "draft": "always",
+        "verifier.max_new_tokens": 24,
+    }
+    plain = Pipeline(compose({**options, "verifier": "autoregressive"})).parse(REPORT).pages[0]
+    staged = Pipeline(compose({**options, "verifier": "hsd", "verifier.stage1": "always"})).parse(REPORT).pages[0]
+    assert (plain.error, staged.error) == (None, None)
+    assert [stage.name for stage in staged.stages] == ["regions", "page"]
+    assert staged.text == plain.text
+    assert staged.regions == (), "random weights write no records"
