@@ -84,9 +84,10 @@ def hunyuanocr(folder: Path) -> Path:
 
 
 def paddleocr_vl(folder: Path) -> Path:
+    specials = ["<|begin_of_sentence|>", "<|IMAGE_START|>", "<|IMAGE_PLACEHOLDER|>", "<|IMAGE_END|>"]
+    specials += ["<fcel>", "<ecel>", "<lcel>", "<ucel>", "<xcel>", "<nl>"]
     tokenizer = _sentencepiece(
-        ["<|begin_of_sentence|>", "<|end_of_sentence|>", "<|IMAGE_START|>", "<|IMAGE_PLACEHOLDER|>", "<|IMAGE_END|>"]
-        + ["<fcel>", "<ecel>", "<lcel>", "<ucel>", "<xcel>", "<nl>"],
+        specials,
         chat_template=template(
             "<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>",
             "{% if m['role'] == 'user' %}User: {% endif %}",

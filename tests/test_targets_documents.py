@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import json
-import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from scripted import SPOILINGS, Scripted, Spoiling
 
 from hsdkit.decoding.budget import Budget
 from hsdkit.decoding.loop import decode
-from hsdkit.errors import TargetError
 from hsdkit.protocols import DecodeRequest, DecodeSettings
 from hsdkit.regions import Label
 
@@ -92,6 +90,27 @@ def test_inputs_are_those_of_the_stock_processor(
     assert expected.keys() <= given.keys()
     for key, value in expected.items():
         assert torch.equal(given[key], value), key
+
+
+@pytest.mark.parametrize(
+    ("name", "stock"),
+    [("glm_ocr", "Glm46VProcessor"), ("qwen2_5_vl", "Qwen2_5_VLProcessor"), ("qwen3_vl", "Qwen3VLProcessor")],
+)
+def test_image_tokens_are_those_of_stock_processors_that_need_torchvision(
+    name: str, stock: str, target: Callable[..., Any]
+) -> None:
+    """Such a processor cannot be built without video libraries, but its layout of an image can be asked for."""
+    one = target(name)
+    token = one.tokenizer.convert_ids_to_tokens(one.model_config.image_token_id)
+    parts = SimpleNamespace(image_processor=one.image_processor, image_token=token)
+    batch = requests(one)
+    given = one.inputs(batch)
+    for b, request in enumerate(batch):
+        expanded = getattr(transformers, stock).replace_image_token(parts, given, b)
+        text = one.chat(request.prompt).replace(token, expanded)
+        expected = one.tokenizer(text, add_special_tokens=False)["input_ids"]
+        length = int(given["attention_mask"][b].sum())
+        assert given["input_ids"][b, :length].tolist() == expected
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,7 +23,7 @@ Writes NAME.md and NAME.json for each into the output folder.
   hsdkit run report.pdf pages=1-3,7 --stream       [dim]text as it is written[/]
   hsdkit run a.pdf drafter=pdftext verifier.n=4    [dim]components, options[/]
   hsdkit run report.pdf experiment=paper --report  [dim]the published setting[/]
-  hsdkit run a.pdf target=qwen_vl target.model=/q  [dim]another model[/]
+  hsdkit run a.pdf target=hunyuanocr               [dim]another model[/]
   hsdkit run verifier=page --show-config           [dim]all options, as YAML[/]
 
 [bold]Exit code[/]  0: all parsed; 1: some failed, the rest is written; 2: usage;

@@ -68,7 +68,10 @@ class Checkpoint:
         option = "set target.model to a local checkpoint folder"
         patterns = [*_PATTERNS, "*.py"] if self.trust_remote_code else _PATTERNS
         try:
-            return Path(snapshot_download(self.name, revision=self.revision, allow_patterns=patterns))
+            # Folders of a repository hold other releases and other formats.
+            return Path(
+                snapshot_download(self.name, revision=self.revision, allow_patterns=patterns, ignore_patterns=["*/*"])
+            )
         except GatedRepoError as e:
             raise self.error("its owner asks for a login or consent", "run `hf auth login` once it is granted") from e
         except RepositoryNotFoundError as e:
@@ -77,10 +80,10 @@ class Checkpoint:
             raise self.error(f"has no revision {self.revision!r}", "set target.revision") from e
         except OSError as e:
             pinned = f" --revision {self.revision}" if self.revision else ""
+            command = f"hf download {self.name}{pinned} --exclude '*/*' --local-dir FOLDER"
             raise self.error(
                 "not in the local cache, and the hub cannot be reached",
-                f"get it with `hf download {self.name}{pinned} --local-dir FOLDER` where there is a network, "
-                "then set target.model=FOLDER",
+                f"get it with `{command}` where there is a network, then set target.model=FOLDER",
             ) from e
         except ValueError as e:
             raise self.error(_first_line(e), option) from e

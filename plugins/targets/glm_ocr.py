@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hsdkit_plugins.targets.dialects import Dialect
 from hsdkit_plugins.targets.profile import Profile, profile_component
+from hsdkit_plugins.targets.tables import HtmlStyle
 
 from hsdkit import hookimpl
 from hsdkit.components import Component
@@ -23,7 +24,7 @@ PROFILE = Profile(
     text="Text Recognition:",
     table="Table Recognition:",
     formula="Formula Recognition:",
-    dialect=Dialect(tables="html", formula=("$$\n", "\n$$")),
+    dialect=Dialect(tables="html", html=HtmlStyle(table=' border="1"'), formula=("$$\n", "\n$$")),
     dpi=200,
     end_tokens=("<|endoftext|>", "<|user|>"),
 )

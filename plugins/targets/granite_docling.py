@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hsdkit_plugins.targets.dialects import Dialect
+from hsdkit_plugins.targets.formats.doctags import TOKENS, DocTags
 from hsdkit_plugins.targets.profile import Profile, profile_component
 
 from hsdkit import hookimpl
@@ -19,7 +20,18 @@ PROFILE = Profile(
     page="Convert this page to docling.",
     table="Convert table to OTSL.",
     formula="Convert formula to LaTeX.",
-    dialect=Dialect(tables="otsl", heads=True),
+    dialect=Dialect(
+        tables="otsl",
+        heads=True,
+        formula=("", ""),
+        title=0,
+        heading=0,
+        numbers="printed",
+        fence=False,
+        layout=DocTags(),
+        layout_in_crops=True,
+    ),
+    written_tokens=TOKENS,
     end_tokens=("</doctag>", "<|end_of_text|>", "<end_of_utterance>"),
 )
 

@@ -16,6 +16,9 @@ _TAG = re.compile(r"<(fcel|ecel|ched|rhed|srow|lcel|ucel|xcel|nl)>")
 #: A table within other text: from its first tag to the end of a row that no row follows.
 OTSL = re.compile(r"<(?:[fe]cel|[cr]hed|srow)>.*?(?:<nl>(?!\s*<(?:[feluxr]cel|[cr]hed|srow)>)|(?=\n\n)|\Z)", re.DOTALL)
 _CUT = re.compile(r"<[a-z]{0,4}\Z")
+
+#: The tags, which are single tokens of models that write OTSL.
+TOKENS = tuple(f"<{tag}>" for tag in ("fcel", "ecel", "ched", "rhed", "srow", "lcel", "ucel", "xcel", "nl"))
 _LEFT, _UP, _BOTH = "lcel", "ucel", "xcel"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hsdkit_plugins.targets.dialects import Dialect
+from hsdkit_plugins.targets.otsl import TOKENS
 from hsdkit_plugins.targets.profile import Profile, profile_component
 
 from hsdkit import hookimpl
@@ -19,7 +20,8 @@ PROFILE = Profile(
     page="OCR:",
     table="Table Recognition:",
     formula="Formula Recognition:",
-    dialect=Dialect(tables="otsl", formula=("\\[", "\\]")),
+    dialect=Dialect(tables="otsl", formula=("\\[", "\\]"), inline=("\\(", "\\)")),
+    written_tokens=TOKENS,
     end_tokens=("</s>",),
 )
 

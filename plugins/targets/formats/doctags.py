@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hsdkit_plugins.targets import otsl
 from hsdkit_plugins.targets.formats.blocks import Block, rounded, without_repeats
-from hsdkit_plugins.targets.otsl import otsl_grid
 from hsdkit_plugins.targets.tables import html_table
 
 from hsdkit.regions import Box, Label
@@ -56,6 +56,12 @@ _LABELS: Mapping[str, Label] = {
 _LISTS = ("unordered_list", "ordered_list")
 _ELEMENT = "|".join([*_LABELS, *_LISTS, "doctag", "page_break", "group", "inline", "key_value_region", "form"])
 _TAG = re.compile(rf"<(?:(?P<end>/)?(?P<name>{_ELEMENT})|loc_(?P<loc>\d{{1,4}}))>")
+#: The tags, which are single tokens of models that write DocTags.
+TOKENS = (
+    *(f"<{slash}{name}>" for name in _ELEMENT.split("|") for slash in ("", "/")),
+    *(f"<loc_{n}>" for n in range(501)),
+    *otsl.TOKENS,
+)
 #: Kinds of pictures and of code, and the end of a cut output.
 _OTHER = re.compile(r"<_[A-Za-z+#]+_>|<(?:[a-z]+_)*(?:chart|map|logo|diagram|other|signature|stamp|qr_code|bar_code)>")
 _CUT = re.compile(r"<[/a-z_0-9]*\Z")
@@ -195,7 +201,7 @@ class _Reader:
         text = _OTHER.sub("", element.text).strip()
         level = min(int(element.name[-1]) + 1, 6) if label is Label.HEADING else None
         if label is Label.TABLE:
-            text = html_table(otsl_grid(text)) if text else ""
+            text = html_table(otsl.otsl_grid(text)) if text else ""
         elif label is Label.LIST:
             text = self._item(text)
         elif label is Label.FIGURE:
