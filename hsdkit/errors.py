@@ -28,4 +28,4 @@ class OutputError(HsdkitError):
 
 
 class TargetError(HsdkitError):
-    """A checkpoint that cannot be loaded, or an input it cannot take."""
+    """A checkpoint that cannot be loaded or computes nonsense, or an input it cannot take."""

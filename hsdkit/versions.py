@@ -18,10 +18,12 @@ def package_version(name: str) -> str | None:
         return None
 
 
-def versions(target: Target) -> dict[str, str]:
-    """Versions by name. Loads the target's model, whose checkpoint, revision, dtype and device are part of it."""
-    found = {"python": platform.python_version()} | {p: package_version(p) for p in PACKAGES}
-    return {k: str(v) for k, v in (found | _model(target.model)).items() if v not in (None, "")}
+def versions(target: Target | None) -> dict[str, str]:
+    """Versions by name. Loads the target's model, whose checkpoint, revision, dtype and device are part of it; None
+    leaves the model out."""
+    found: dict[str, Any] = {"python": platform.python_version()} | {p: package_version(p) for p in PACKAGES}
+    model = _model(target.model) if target is not None else {}
+    return {k: str(v) for k, v in (found | model).items() if v not in (None, "")}
 
 
 def _model(model: Any) -> dict[str, Any]:

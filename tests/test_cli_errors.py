@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import hsdkit, load, run, shell
-from toys import TOY, blank_pdf
+from toys import TOY, ToyEngine, ToyTarget, blank_pdf
 
 from hsdkit.cli.run import split_arguments
 
@@ -26,6 +26,25 @@ def test_a_broken_file_fails_and_the_good_one_is_written(workplace: Path):
     assert failed.pages == ()
     assert failed.error is not None
     assert not Path("out/broken.md").exists()
+
+
+@pytest.mark.parametrize("command", [("run",), ("bench", "verifiers=toy,autoregressive")])
+def test_no_model_is_loaded_for_documents_that_cannot_be_opened(
+    workplace: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+):
+    def load(self: object) -> None:
+        raise AssertionError("loaded")
+
+    monkeypatch.setattr(ToyEngine, "load", load)
+    monkeypatch.setattr(ToyTarget, "model", property(load), raising=False)
+    monkeypatch.setattr(ToyTarget, "__init__", lambda self, config: None)
+    blank_pdf(workplace / "two.pdf", 2)
+    (workplace / "notes.txt").write_text("no document")
+    result = hsdkit(*command, *TOY, "two.pdf", "notes.txt", "pages=3-4")
+    assert result.exit_code == 1
+    assert "two.pdf, page 3: out of range, the document has 2 pages" in result.output
+    assert "notes.txt: " in result.output
+    assert hsdkit(*command, *TOY, "two.pdf", "pages=2-1").exit_code == 2
 
 
 def test_a_failed_page_fails_the_run_and_the_others_are_written(workplace: Path):

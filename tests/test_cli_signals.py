@@ -84,3 +84,35 @@ def test_a_kill_leaves_the_finished_pages_readable(workplace: Path):
     lines = Path("out/a.pages.jsonl").read_text().splitlines()
     assert [json.loads(line)["markdown"] for line in lines] == ["page 1 of a.pdf"]
     assert not Path("out/a.json").exists()
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize("swallowed", ["raise", "raise ValueError"])
+def test_a_bench_that_is_interrupted_shows_and_writes_the_turns_before(
+    workplace: Path, name: str, code: int, swallowed: str
+):
+    blank_pdf(workplace / "a.pdf", 2)
+    before = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "verify, calls = toys.ToyVerifier.verify, []\n"
+        "def interrupted(*a, **more):\n"
+        "    calls.append(1)\n"
+        "    if len(calls) == 4:\n"  # the warm-up, two pages, page 1 of the second round
+        f"        try: os.kill(os.getpid(), signal.{name})\n"
+        f"        except BaseException: {swallowed}\n"
+        "    return verify(*a, **more)\n"
+        "toys.ToyVerifier.verify = interrupted\n"
+        "from hsdkit_plugins.verifiers import autoregressive\n"
+        "plain = toys.ToyVerifier(toys.ToyVerifierConfig(text='letter'))\n"
+        "autoregressive.Autoregressive.verify = lambda self, *a: verify(plain, *a)"
+    )
+    options = ("verifiers=autoregressive,toy", "rounds=3", "verifier.text=letter")
+    process = shell("bench", *TOY, "a.pdf", *options, before=before)
+    assert process.returncode == code, process.stderr
+    assert "interrupted: the figures are those of the turns before" in process.stderr
+    assert "tokens/step" in process.stdout
+    written = json.loads(Path("out/bench.json").read_text())
+    assert written["interrupted"] is True
+    assert written["failures"] == []
+    assert [(s["page"], s["round"]) for s in written["samples"] if s["side"] == "toy"] == [(1, 0), (2, 0)]

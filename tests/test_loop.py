@@ -16,9 +16,9 @@ from scripted import Scripted
 
 from hsdkit.decoding.budget import PROBE_WIDTH, Budget, CostCurve
 from hsdkit.decoding.guard import EVERY, SPAN
-from hsdkit.decoding.loop import decode
+from hsdkit.decoding.loop import best_tokens, decode
 from hsdkit.decoding.protocol import Prefill
-from hsdkit.errors import ConfigError
+from hsdkit.errors import ConfigError, TargetError
 from hsdkit.protocols import Decoded, DecodeRequest, DecodeSettings
 
 SETTINGS = DecodeSettings(max_new_tokens=60, stop_loops=False)
@@ -255,3 +255,32 @@ def test_more_requests_than_rows_are_decoded_in_turn(
 def test_expected_seconds_grow_with_the_tokens(engine: TransformersEngine) -> None:
     assert engine.expected_seconds(200) == pytest.approx(2 * engine.expected_seconds(100))
     assert engine.expected_seconds(100) > 0
+
+
+@pytest.mark.parametrize("at", [0, 3, 6])
+def test_nan_anywhere_in_the_scores_of_a_token_is_an_error(at: int) -> None:
+    logits = torch.zeros(2, 3, 7)
+    logits[..., 4] = torch.inf
+    assert best_tokens(logits) == [[4] * 3] * 2
+    logits[1, 2, at] = torch.nan
+    with pytest.raises(TargetError, match="NaN instead of scores, in float32"):
+        best_tokens(logits)
+
+
+def test_a_model_that_computes_nan_fails_the_prefill_or_the_step_in_which_it_does(
+    engine: TransformersEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(pass_: Any) -> Any:
+        def spoiled(*args: Any) -> Any:
+            found = pass_(*args)
+            logits = found if isinstance(found, torch.Tensor) else found.logits
+            logits[-1, ..., 5] = torch.nan
+            return found
+
+        return spoiled
+
+    for name in ("prefill", "verify"):
+        with monkeypatch.context() as patch:
+            patch.setattr(engine.model, name, broken(getattr(engine.model, name)))
+            with pytest.raises(TargetError, match=r"engine\.dtype=bf16 or fp32"):
+                run(engine, [None] * 2)

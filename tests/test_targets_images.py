@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hsdkit_plugins.targets.images import without_blank_foot
+from hsdkit_plugins.targets import tiny
+from hsdkit_plugins.targets.images import ink, without_blank_foot
 from PIL import Image
 
 
@@ -28,3 +29,19 @@ def test_blank_paper_below_the_text_is_cut(paper: int) -> None:
 def test_full_and_empty_pages_stay_whole(last_ink: int | None) -> None:
     image = page(last_ink)
     assert without_blank_foot(image, 8) is image
+
+
+@pytest.mark.parametrize(("size", "times"), [((100, 200), 1), ((300, 600), 2)])
+def test_the_ink_of_a_page_is_looked_for_once_and_once_more_when_it_is_scaled(
+    size: tuple[int, int], times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Image.Image] = []
+    monkeypatch.setattr(tiny, "ink", lambda image: (looked.append(image), ink(image))[1])
+    target = tiny.TinyTarget(tiny.TinyConfig())
+    image = page(120).resize(size)
+    view = target.view(image)
+    assert (view is image) == (times == 1)
+    for _ in range(2):
+        target.prepare(view)
+        target.notes(image)
+    assert len(looked) == times

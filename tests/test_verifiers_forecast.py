@@ -6,7 +6,7 @@ import random
 from types import SimpleNamespace
 
 import pytest
-from hsdkit_plugins.verifiers.forecast import Experience, decode_seconds, survival, wrong_characters
+from hsdkit_plugins.verifiers.forecast import Expectations, decode_seconds, survival, wrong_characters
 
 from hsdkit.regions import Box, Label, Region
 from hsdkit.results import SequenceResult, StageResult, StageTimes, Step
@@ -42,14 +42,14 @@ def test_where_every_token_costs_a_whole_pass_speculation_gains_nothing() -> Non
 
 def test_perfect_drafts_never_pay_for_stage_1() -> None:
     for e in (FLAT, STEEP):
-        assert not Experience().forecast(e, [(region(1.0), 100)] * 20, 1e5, 500).pays
+        assert not Expectations().forecast(e, [(region(1.0), 100)] * 20, 1e5, 500).pays
 
 
 def test_poor_drafts_of_many_regions_pay_where_wide_passes_are_cheap() -> None:
     regions = [(region(0.9), 100)] * 20
-    assert Experience().forecast(FLAT, regions, 1e5, 500).pays
-    assert not Experience().forecast(STEEP, regions, 1e5, 500).pays
-    assert not Experience(prefill=1.0).forecast(FLAT, regions, 1e5, 500).pays, "crops that cost more than they save"
+    assert Expectations().forecast(FLAT, regions, 1e5, 500).pays
+    assert not Expectations().forecast(STEEP, regions, 1e5, 500).pays
+    assert not Expectations(prefill=1.0).forecast(FLAT, regions, 1e5, 500).pays, "crops that cost more than they save"
 
 
 def test_scores_are_weighted_by_length_and_unknown_ones_are_not_trusted() -> None:
@@ -65,7 +65,7 @@ def stage(tokens: int, steps: int) -> StageResult:
 
 
 def test_pages_correct_what_is_believed() -> None:
-    seen = Experience()
+    seen = Expectations()
     before = seen.draft_slips
     for _ in range(20):
         seen.learn(stage(400, 200), 1000, wrong=0.0, engine=FLAT)
@@ -81,6 +81,6 @@ def test_pages_correct_what_is_believed() -> None:
 
 
 def test_a_drafter_that_owns_up_to_its_errors_is_not_charged_twice() -> None:
-    seen = Experience(draft_slips=0.0)
+    seen = Expectations(draft_slips=0.0)
     seen.learn(stage(400, 200), 1000, wrong=0.2, engine=FLAT)
     assert seen.draft_slips == 0.0

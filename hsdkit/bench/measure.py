@@ -27,13 +27,15 @@ class PageFailure:
 @dataclass(frozen=True, slots=True)
 class BenchResult:
     """Samples of the pages every side could decode in every round. `warm_up` are the seconds each side took for the
-    first page before anything was counted; `notes` say what drafting reported, by page."""
+    first page before anything was counted; `notes` say what drafting reported, by page. `interrupted`: Ctrl-C ended it
+    before all rounds were done, and the samples are those of the turns before."""
 
     samples: tuple[Sample, ...]
     failures: tuple[PageFailure, ...]
     warm_up: dict[str, float]
     notes: tuple[str, ...]
     rounds: int
+    interrupted: bool = False
 
 
 #: Makes a page's draft as a run would: the draft, and notes on it.
@@ -49,32 +51,43 @@ def measure(
     target: Target,
     rounds: int,
     on_turn: OnTurn | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> BenchResult:
     """Run every side on every page `rounds` times. `sides[0]` is the baseline that outputs are compared with.
 
     In each round a page is rendered and drafted once, anew; then all sides decode it one after the other, the order
     moved on by one from turn to turn, so that a drift of the machine hits all alike. A page that fails on any side is
-    not tried again and left out of the samples.
+    not tried again and left out of the samples. KeyboardInterrupt ends it with what is measured; `check` is called
+    between turns and may raise one that a library has swallowed.
     """
     turns = [(d, number) for d in documents for number in d.numbers]
-    bench = _Bench(sides, draft, target)
+    bench = _Bench(sides, draft, target, check)
+    interrupted = False
+    try:
+        _measure(bench, turns, rounds, on_turn)
+    except KeyboardInterrupt:
+        interrupted = True
+    kept = tuple(s for s in bench.samples if (s.document, s.page) not in bench.failures)
+    return BenchResult(kept, tuple(bench.failures.values()), bench.warm_up, tuple(bench.notes), rounds, interrupted)
+
+
+def _measure(bench: _Bench, turns: Sequence[tuple[Document, int]], rounds: int, on_turn: OnTurn | None) -> None:
     for document, number in turns:
         if bench.warm(document, number):
             break
     for round_ in range(rounds):
         for i, (document, number) in enumerate(turns):
+            bench.check()
             if (str(document.path), number) in bench.failures:
                 continue
             if on_turn:
                 on_turn(round_, str(document.path), number)
             bench.turn(document, number, round_, shift=round_ + i)
-    kept = tuple(s for s in bench.samples if (s.document, s.page) not in bench.failures)
-    return BenchResult(kept, tuple(bench.failures.values()), bench.warm_up, tuple(bench.notes), rounds)
 
 
 class _Bench:
-    def __init__(self, sides: Sequence[Side], draft: MakeDraft, target: Target) -> None:
-        self.sides, self.draft, self.target = sides, draft, target
+    def __init__(self, sides: Sequence[Side], draft: MakeDraft, target: Target, check: Callable[[], None]) -> None:
+        self.sides, self.draft, self.target, self.check = sides, draft, target, check
         self.samples: list[Sample] = []
         self.failures: dict[tuple[str, int], PageFailure] = {}
         self.warm_up: dict[str, float] = {}
@@ -92,6 +105,7 @@ class _Bench:
         try:
             work()
         except _SideFailed as e:
+            self.check()  # a swallowed interrupt makes a side fail
             self.failures[str(document.path), number] = PageFailure(str(document.path), number, e.side, e.reason)
             return False
         return True

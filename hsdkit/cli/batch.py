@@ -20,6 +20,7 @@ from hsdkit.files import make_folder
 from hsdkit.pipeline import Pipeline
 from hsdkit.results import PageResult
 from hsdkit.totals import Totals
+from hsdkit.versions import versions
 from hsdkit.writing import DocumentWriter, result_names
 
 log = logging.getLogger(__name__)
@@ -54,8 +55,6 @@ def run_batch(config: RunConfig, *, stream: bool, report: bool, quiet: bool) -> 
         with interrupts:
             if paths:
                 make_folder(Path(config.output))
-                display.status(f"loading {config.target.name}")
-                pipeline.load()
             for path, name in zip(paths, result_names(paths), strict=True):
                 interrupts.check()
                 batch.document(path, name)
@@ -100,12 +99,14 @@ class Batch:
     outcome: Outcome
     report: bool
     interrupts: Interrupts
+    loaded: bool = False
 
     def document(self, path: Path, name: str) -> None:
         """Parse one document and write what came of it, in whatever way it ends."""
+        self._load_for(path)
         config, folder = self.pipeline.config, Path(self.pipeline.config.output)
         writer = DocumentWriter(folder, name, str(path), config.settings(), save_drafts=config.save_drafts)
-        writer.versions = self.pipeline.versions()
+        writer.versions = self.pipeline.versions() if self.loaded else versions(None)
         self.outcome.documents += 1
         report = self._report(writer) if self.report else None
         try:
@@ -126,6 +127,18 @@ class Batch:
             if report:
                 report.close(writer.error)
                 self.outcome.written.append(report.path)
+
+    def _load_for(self, path: Path) -> None:
+        """Load the model, once there is a document that can be opened."""
+        if self.loaded:
+            return
+        try:
+            self.pipeline.open(path).close()
+        except DocumentError:  # told when the document's turn has come
+            return
+        self.display.status(f"loading {self.pipeline.config.target.name}")
+        self.pipeline.load()
+        self.loaded = True
 
     def _pages(self, document: Document, writer: DocumentWriter, report: Report | None) -> None:
         def on_page(page: Page | None, result: PageResult) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hsdkit.cli import console
+from hsdkit.cli.interrupts import Interrupts
 from hsdkit.cli.run import split_arguments
 from hsdkit.errors import ConfigError, DocumentError, PluginError
 
@@ -45,7 +47,8 @@ Writes bench.json into the output folder.
   hsdkit bench verifiers=autoregressive,page,hsd rounds=3 pages=1-4 scans/
   hsdkit bench draft=always drafter=rapidocr scan.png  [dim]though it may not pay[/]
 
-[bold]Exit code[/]  0: all pages measured; 1: some failed and are left out; 2: usage."""
+[bold]Exit code[/]  0: all pages measured; 1: some failed and are left out; 2: usage;
+130: Ctrl-C (143: SIGTERM), with what was measured."""
 
 
 def bench(
@@ -80,6 +83,7 @@ def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> i
     from hsdkit.cli.bench_output import print_result, write_json
     from hsdkit.config import compose
     from hsdkit.documents import NO_INPUT, find_inputs
+    from hsdkit.versions import versions
 
     for given in overrides:
         if given.startswith("verifier=") and "," in given:
@@ -94,16 +98,29 @@ def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> i
     if not configured.input:
         raise ConfigError(NO_INPUT)
     paths = find_inputs(configured.input)
+    for note in configured.notes:
+        console.warn(note)
     pipeline, sides = build_sides(names, configs, configured)
-    with ExitStack() as stack:
-        documents, unopened = _open(pipeline, paths, stack)
-        with _progress(documents, rounds) as on_turn:
-            result = measure(documents, sides, pipeline.draft, pipeline.target, rounds, on_turn)
+    interrupts = Interrupts()
+    try:
+        with interrupts, ExitStack() as stack:
+            documents, unopened = _open(pipeline, paths, stack)
+            if documents:
+                pipeline.load()
+            with _progress(documents, rounds) as on_turn:
+                result = measure(documents, sides, pipeline.draft, pipeline.target, rounds, on_turn, interrupts.check)
+    except KeyboardInterrupt:
+        console.error("interrupted before anything was measured")
+        return 128 + (interrupts.received or signal.SIGINT)
     result = replace(result, failures=(*unopened, *result.failures))
     summaries = summarise(result.samples, references(names))
     print_result(console.console(sys.stdout), result, summaries, names[0])
-    path = write_json(Path(configured.output), result, summaries, configured.settings(), pipeline.versions())
+    made_with = pipeline.versions() if documents else versions(None)
+    path = write_json(Path(configured.output), result, summaries, configured.settings(), made_with)
     console.console().print(f"written: {path}", soft_wrap=True)
+    if result.interrupted:
+        console.error("interrupted: the figures are those of the turns before")
+        return 128 + (interrupts.received or signal.SIGINT)
     return 1 if result.failures else 0
 
 
@@ -160,7 +177,7 @@ def _with_verifier(overrides: list[str], inputs: list[str], name: str, configure
 
 
 def build_sides(names: list[str], configs: dict[str, RunConfig], configured: RunConfig) -> tuple[Pipeline, list[Side]]:
-    """All sides on one loaded target and engine, and the pipeline that holds them and makes the drafts."""
+    """All sides on one target and engine, and the pipeline that holds them and makes the drafts; nothing is loaded."""
     from hsdkit.bench import GENERATE, GenerateSide, VerifierSide
     from hsdkit.pipeline import Pipeline
     from hsdkit.plugins import plugins
@@ -168,7 +185,6 @@ def build_sides(names: list[str], configs: dict[str, RunConfig], configured: Run
     verifiers = {n: plugins().build("verifier", n, c.verifier.options) for n, c in configs.items()}
     drafting = next((n for n, v in verifiers.items() if v.uses_draft), None)
     pipeline = Pipeline(configs[drafting] if drafting else configured)
-    pipeline.load()
     settings = next((v.settings for v in verifiers.values()), pipeline.verifier.settings)
     sides: list[Side] = []
     for name in names:

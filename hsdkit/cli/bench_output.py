@@ -119,6 +119,7 @@ def write_json(
             "torch_threads": torch.get_num_threads(),
         },
         "rounds": result.rounds,
+        "interrupted": result.interrupted,
         "warm_up_seconds": result.warm_up,
         "sides": [_summary_json(s) for s in summaries],
         "samples": [_sample_json(s) for s in result.samples],

@@ -18,6 +18,7 @@ from hsdkit.decoding.cache import RaggedCache
 from hsdkit.decoding.protocol import Matcher, TargetModel
 from hsdkit.decoding.row import Row
 from hsdkit.decoding.tree import PackedTree
+from hsdkit.errors import TargetError
 from hsdkit.protocols import Decoded, DecodeRequest, DecodeSettings, OnText
 from hsdkit.results import StageTimes, Step
 
@@ -34,7 +35,8 @@ def decode(
 ) -> Decoded:
     """Decode all requests together, row b with the drafts of `matchers[b]` (None: plainly, one token a step).
 
-    `processors` are `transformers` logits processors, applied as `generate` applies them.
+    `processors` are `transformers` logits processors, applied as `generate` applies them. Raises `TargetError` when the
+    model computes NaN.
     """
     started = perf_counter()
     cache = RaggedCache()
@@ -42,7 +44,7 @@ def decode(
     prompts = zip(matchers, prefill.prompts, prefill.positions, strict=True)
     rows = [Row(model, settings, matcher, prompt, position) for matcher, prompt, position in prompts]
     live = list(range(len(rows)))
-    best = prefill.logits.argmax(-1).tolist()
+    best = best_tokens(prefill.logits)
     for b in live:
         verdicts = Verdicts(prefill.logits[b, None], best[b : b + 1], processors, rows[b].prompt)
         _tell(on_text, b, rows[b].emit([verdicts.best(0, [])]))
@@ -59,7 +61,7 @@ def decode(
         verify_begun = perf_counter()
         cache.begin(tokens.shape[1])
         logits = model.verify(tokens, positions, mask, cache)
-        best = logits.argmax(-1).tolist()
+        best = best_tokens(logits)
         verify_seconds = perf_counter() - verify_begun
 
         walks = []
@@ -87,6 +89,19 @@ def decode(
         host=seconds - verifying,
     )
     return Decoded(tuple(row.result() for row in rows), times, forwards)
+
+
+def best_tokens(logits: torch.Tensor) -> list[Any]:
+    """The argmax of logits (..., V), as lists. Raises `TargetError` if one is NaN: to argmax NaN is the largest, so
+    looking at the winners finds it."""
+    best = logits.argmax(-1)
+    if logits.gather(-1, best[..., None]).isnan().any():
+        raise TargetError(
+            f"the model computed NaN instead of scores, in {str(logits.dtype).removeprefix('torch.')}; a wider type "
+            "(engine.dtype=bf16 or fp32) may help, else its weights are damaged"
+        )
+    found: list[Any] = best.tolist()
+    return found
 
 
 def pack_batch(

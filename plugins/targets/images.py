@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from PIL.Image import Image
+
+T = TypeVar("T")
 
 #: Image processors of this family refuse images longer than 200 times their width.
 MAX_ASPECT = 180
@@ -45,18 +49,31 @@ def without_extremes(image: Image) -> Image:
     return padded(image, max(image.width, least), max(image.height, least))
 
 
-def without_blank_foot(image: Image, margin: int) -> Image:
+class OfLastImage(Generic[T]):
+    """A function of an image that remembers what it said of the last one: a page is asked about several times."""
+
+    def __init__(self, function: Callable[[Image], T]) -> None:
+        self._function = function
+        self._last: tuple[weakref.ref[Image], T] | None = None
+
+    def __call__(self, image: Image) -> T:
+        if self._last is None or self._last[0]() is not image:
+            self._last = weakref.ref(image), self._function(image)
+        return self._last[1]
+
+
+def without_blank_foot(image: Image, margin: int, inked: NDArray[np.bool_] | None = None) -> Image:
     """Cut `margin` pixels below the last ink: blank paper costs a vision tower as much as text. Coordinates keep their
-    meaning; an image without ink stays whole."""
+    meaning; an image without ink stays whole. `inked` is `ink(image)` where it is known."""
     import numpy as np
 
-    inked = np.flatnonzero(_ink(image).any(axis=1))
-    if not len(inked) or inked[-1] + 1 + margin >= image.height:
+    rows = np.flatnonzero((ink(image) if inked is None else inked).any(axis=1))
+    if not len(rows) or rows[-1] + 1 + margin >= image.height:
         return image
-    return image.crop((0, 0, image.width, int(inked[-1]) + 1 + margin))
+    return image.crop((0, 0, image.width, int(rows[-1]) + 1 + margin))
 
 
-def _ink(image: Image) -> NDArray[np.bool_]:
+def ink(image: Image) -> NDArray[np.bool_]:
     """(H, W): what differs clearly from the paper."""
     import numpy as np
 
@@ -74,8 +91,9 @@ def scaled(image: Image, scale: float) -> Image:
     return image.resize(size, images.Resampling.LANCZOS, reducing_gap=3.0)
 
 
-def text_height(image: Image) -> float | None:
-    """Font size, in pixels, of most of the text on an image; None when there is hardly any.
+def text_height(image: Image, inked: NDArray[np.bool_] | None = None) -> float | None:
+    """Font size, in pixels, of most of the text on an image; None when there is hardly any. `inked` is `ink(image)`
+    where it is known.
 
     Measured as the median height of what stands between two white gaps in narrow vertical strips, which is about three
     quarters of the font size (0.70 to 0.78 for sans and serif fonts of 13 to 60 px). Needs no straight columns; rules
@@ -83,11 +101,11 @@ def text_height(image: Image) -> float | None:
     """
     import numpy as np
 
-    ink = _ink(image)
+    inked = ink(image) if inked is None else inked
     width, found = image.width / _STRIPS, None
     # A strip narrower than a few letters shows parts of letters: measure again with wider ones.
     for _ in range(3):
-        strips = np.array_split(ink, max(1, int(image.width / max(width, _NARROWEST))), axis=1)
+        strips = np.array_split(inked, max(1, int(image.width / max(width, _NARROWEST))), axis=1)
         rows = np.stack([strip.any(axis=1) for strip in strips]).astype(np.int8)
         changes = np.diff(np.pad(rows, ((0, 0), (1, 1))), axis=1)
         begins, ends = np.nonzero(changes == 1), np.nonzero(changes == -1)  # in one order: by strip, then by row

@@ -6,7 +6,6 @@ checkpoint folder says what it is.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from hsdkit_plugins.targets.dialects import Dialect
 from hsdkit_plugins.targets.images import (
+    OfLastImage,
     grid_scale,
     grid_size,
+    ink,
     padded,
     rgb,
     scaled,
@@ -57,7 +58,9 @@ class TinyTarget(TransformersTarget):
             replace(config, model=config.model or str(CHECKPOINT)),
             Dialect(tables="html", ascii=True, fence=False),
         )
-        self._measured: tuple[weakref.ref[Image], float] | None = None  # the last page and its scale
+        self._ink = OfLastImage(ink)
+        self._fitting = OfLastImage(self._measured_fit)
+        self._scale = OfLastImage(self._measured_scale)
 
     def prompt(self, label: Label | None) -> str:
         """It was trained to do one thing, and needs no words for it."""
@@ -72,22 +75,20 @@ class TinyTarget(TransformersTarget):
         """Scaled so that its text is about as high as the text the model was trained on, if it is much higher."""
         return scaled(image, self._scale(image))
 
-    def _scale(self, image: Image) -> float:
+    def _measured_scale(self, image: Image) -> float:
         """The factor by which a page image is scaled before it is read; at most 1: what is too small stays blurred."""
-        if self._measured is None or self._measured[0]() is not image:
-            height = text_height(image)
-            scale = TEXT_HEIGHT / height if height is not None and height > LARGEST_TEXT else 1.0
-            scale = min(scale, self._fitting(image))
-            self._measured = weakref.ref(image), scale
-        return self._measured[1]
+        height = text_height(image, self._ink(image))
+        scale = TEXT_HEIGHT / height if height is not None and height > LARGEST_TEXT else 1.0
+        return min(scale, self._fitting(image))
 
-    def _fitting(self, image: Image) -> float:
+    def _measured_fit(self, image: Image) -> float:
         """The factor at which what is printed on the image fits the model."""
         inked = self._inked(image)
         return grid_scale(inked.width, inked.height, self.cell, self.pixel_bounds[1])
 
     def _inked(self, image: Image) -> Image:
-        return without_blank_foot(rgb(image), self.cell // 2)
+        image = rgb(image)
+        return without_blank_foot(image, self.cell // 2, self._ink(image))
 
     def notes(self, image: Image) -> tuple[str, ...]:
         if (scale := self._scale(image)) == 1.0:

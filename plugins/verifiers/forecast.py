@@ -39,7 +39,7 @@ class Forecast:
 
 
 @dataclass(slots=True)
-class Experience:
+class Expectations:
     """What is believed of this target, drafter and machine; starts with a guess and follows the pages.
 
     draft_slips: share of characters of a draft that the model writes otherwise, beyond what the drafter's score says.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from hsdkit_plugins.verifiers.common import Crop, crops_of, page_stage, page_verdict, region_stage
-from hsdkit_plugins.verifiers.forecast import Experience, wrong_characters
+from hsdkit_plugins.verifiers.forecast import Expectations, wrong_characters
 from hsdkit_plugins.verifiers.region import RegionConfig
 
 from hsdkit import hookimpl
@@ -49,7 +49,7 @@ class HSD:
         self.settings = config.settings
         self._stage1 = config.stage1
         self._margin = config.region_margin
-        self._experience = Experience()
+        self._expectations = Expectations()
 
     def verify(
         self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None
@@ -71,7 +71,7 @@ class HSD:
         stage = page_stage(page, drafts, target, engine, self.settings, on_text)
         if drafts and self._stage1 == "auto":  # a fixed choice needs no forecast, and none of its measurements
             wrong = None if before else wrong_characters(draft.readable)
-            self._experience.learn(stage, page.width * page.height, wrong, engine)
+            self._expectations.learn(stage, page.width * page.height, wrong, engine)
         return page_verdict(stage, page, target, (why_not,) if why_not else (), before)
 
     def _why_not(self, page: Page, draft: Draft, crops: Sequence[Crop], target: Target, engine: Engine) -> str | None:
@@ -85,10 +85,10 @@ class HSD:
         regions = [(draft.regions[c.index], c.tokens(target)) for c in crops]
         area = sum(c.box.area for c in crops)
         prompt_tokens = 0.0
-        if self._experience.prefill is None:
+        if self._expectations.prefill is None:
             whole = target.inputs([DecodeRequest(target.view(page.image), target.prompt(None))])["input_ids"].shape[1]
             prompt_tokens = whole * area / (page.width * page.height)
-        forecast = self._experience.forecast(engine, regions, area, prompt_tokens)
+        forecast = self._expectations.forecast(engine, regions, area, prompt_tokens)
         if forecast.pays:
             return None
         return (
