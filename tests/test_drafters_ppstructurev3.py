@@ -125,6 +125,7 @@ def test_missing_models_are_named_with_the_command_that_gets_them_and_the_option
 
 def test_other_errors_are_the_library_s_own():
     assert explain("RuntimeError: CUDA out of memory") is None
+    assert "paddlepaddle==3.2.2 can" in str(explain("NotImplementedError: ConvertPirAttribute2RuntimeAttribute not"))
     assert explain("FileNotFoundError: no models folder /nowhere") == "drafter.models=/nowhere: there is no such folder"
 
 

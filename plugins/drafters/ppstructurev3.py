@@ -82,6 +82,7 @@ class PPStructureV3Config(WorkerOptions):
     lang: str = ""
     tables: bool = True
     formulas: bool = True
+    max_megabytes: int = 12_000  # a dozen models, and some GB of growth
 
     def __post_init__(self) -> None:
         WorkerOptions.__post_init__(self)
@@ -221,6 +222,8 @@ def explain(error: str) -> str | None:
             "`paddleocr pp_structurev3 -i IMAGE` fetches them into ~/.paddlex/official_models, "
             "and drafter.models=FOLDER names a copy of that folder"
         )
+    if "ConvertPirAttribute2RuntimeAttribute" in error:
+        return "PaddlePaddle 3.3 cannot run its OCR models on a CPU; paddlepaddle==3.2.2 can"
     if folder := re.search(r"no models folder (.+?)(?= <- |$)", error):
         return f"drafter.models={folder[1]}: there is no such folder"
     return None
