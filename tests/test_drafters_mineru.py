@@ -149,3 +149,8 @@ def test_the_library_itself_drafts_a_page_without_models(tmp_path: Path):
     finally:
         drafter.close()
     assert [r.text for r in draft.regions] == ["How a page is read", PROSE]
+
+
+def test_options_that_only_the_server_can_have_are_refused_with_its_address():
+    with pytest.raises(ValueError, match=r"models=/m: the server at url=http://host:80 has its own"):
+        MinerUConfig(url="http://host:80", models="/m")

@@ -132,3 +132,8 @@ def test_other_errors_are_the_library_s_own():
 def test_the_small_ocr_models_and_a_language_exclude_each_other():
     with pytest.raises(ValueError, match="ocr=mobile: cannot be had together with lang=korean"):
         PPStructureV3Config(ocr="mobile", lang="korean")
+
+
+def test_options_that_only_the_server_can_have_are_refused_with_its_address():
+    with pytest.raises(ValueError, match=r"models=/m: the server at url=http://host:80 has its own"):
+        PPStructureV3Config(url="http://host:80", models="/m")

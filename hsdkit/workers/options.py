@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 Via = Literal["auto", "environment", "process", "server"]
@@ -36,6 +36,14 @@ class WorkerOptions:
         for name in ("timeout", "start_timeout", "max_pages", "max_megabytes"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}={getattr(self, name)}: must be above 0")
+
+    def refuse_with_url(self, *names: str) -> None:
+        """Raise `ValueError` for one of these options that is set although the server at `url` has its own."""
+        defaults = {f.name: f.default for f in fields(self)}
+        for name in names:
+            value = getattr(self, name)
+            if self.url and value != defaults[name]:
+                raise ValueError(f"{name}={value}: the server at url={self.url} has its own; leave one out")
 
     def options(self) -> dict[str, Any]:
         """What the library is told, as plain JSON: all that changes what it says of a page, and nothing else."""

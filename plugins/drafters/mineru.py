@@ -53,6 +53,10 @@ class MinerUConfig(WorkerOptions):
     models: str = ""
     device: str = ""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_with_url("models", "device")
+
     def options(self) -> dict[str, Any]:
         models = str(Path(self.models).expanduser().absolute()) if self.models else ""
         # With "auto" flash, too, would fetch the OCR models for the first scan it meets.

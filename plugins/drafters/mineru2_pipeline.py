@@ -50,6 +50,10 @@ class MinerU2Config(WorkerOptions):
     tables: bool = True
     formulas: bool = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_with_url("models", "device")
+
     def options(self) -> dict[str, Any]:
         return {
             "ocr": self.ocr,

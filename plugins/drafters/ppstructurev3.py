@@ -85,7 +85,8 @@ class PPStructureV3Config(WorkerOptions):
     max_megabytes: int = 12_000  # a dozen models, and some GB of growth
 
     def __post_init__(self) -> None:
-        WorkerOptions.__post_init__(self)
+        super().__post_init__()
+        self.refuse_with_url("models", "device", "ocr", "lang")
         if self.lang and self.ocr == "mobile":
             raise ValueError(f"ocr=mobile: cannot be had together with lang={self.lang}, which chooses the OCR models")
 
