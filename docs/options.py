@@ -6,6 +6,7 @@ import re
 import sys
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from hsdkit.components import KINDS
@@ -37,7 +38,8 @@ def default(field: Field[Any]) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    return '""' if value == "" else "[]" if value == () else str(value)
+    # A prompt may have many lines; a cell of a table has one.
+    return '""' if value == "" else "[]" if value == () else shorten(str(value), 120, placeholder=" ...")
 
 
 def rows(owner: type, prefix: str) -> list[str]:
