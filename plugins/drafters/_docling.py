@@ -83,10 +83,15 @@ class _Reader:
         self.number, width, self.height = _page_size(native)
         self.found = Findings(page, width, self.height)
         self._seen: set[str] = set()
+        owners = [item for kind in ("tables", "pictures") for item in native.get(kind) or () if isinstance(item, dict)]
+        named = [n for owner in owners for kind in ("captions", "footnotes") for n in owner.get(kind) or ()]
+        #: Captions and footnotes of tables and pictures, which come with those wherever else they stand.
+        self._owned = {str(n.get("$ref")) for n in named if isinstance(n, dict)}
 
     def children(self, item: Json, depth: int = 0) -> None:
         for child in self._named(item.get("children")):
-            self._item(child, depth + 1)
+            if child.get("self_ref") not in self._owned:
+                self._item(child, depth + 1)
 
     def parts(self, item: Json) -> list[tuple[Box, str]]:
         """The pieces of an item on this page: text that docling has joined across columns is parted again."""

@@ -15,7 +15,7 @@ from hsdkit_plugins.drafters._docling import convert, convert_words
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
 from hsdkit.errors import DrafterError
-from hsdkit.workers import HeavyDrafter, Library, Server, WorkerOptions
+from hsdkit.workers import HeavyDrafter, Library, Server, WorkerOptions, environments
 
 _WORKERS = Path(__file__).parent / "workers"
 
@@ -91,14 +91,14 @@ def _errors(answer: dict[str, Any]) -> str:
 def explain(error: str) -> str | None:
     """What to do about missing models, and about pages the native pipeline cannot read."""
     get = (
-        "`docling-tools models download -o FOLDER` of docling's environment gets them on a machine with a network, "
+        f"`{_tools()} models download -o FOLDER` gets them where there is a network, "
         "drafter.artifacts_path=FOLDER uses them; drafter.pipeline=native needs none"
     )
     if "artifacts_path" in error:
         return f"its models are not in the folder that drafter.artifacts_path names; {get} ({error[:200]})"
     if "LocalEntryNotFoundError" in error or "OfflineModeIsEnabled" in error or "ConnectError" in error:
         return f"its models are not on this machine and cannot be fetched; {get}"
-    if "not a PDF backend" in error or "ImageNeedsModels" in error:
+    if "the native pipeline reads PDFs only" in error:
         return (
             "its native pipeline reads the text of PDFs, and this page is an image; drafter.pipeline=standard reads it"
         )
@@ -114,6 +114,13 @@ LIBRARY = Library(
     feed="pdf",
     seconds=3.0,
 )
+
+
+def _tools() -> str:
+    """Docling's own command line, where it is installed."""
+    if environments.state(ENVIRONMENT) != "ready":
+        return "docling-tools"
+    return str(environments.python(environments.folder(ENVIRONMENT)).with_name("docling-tools"))
 
 
 def _drafter(config: DoclingConfig) -> HeavyDrafter:

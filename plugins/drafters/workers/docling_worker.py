@@ -28,6 +28,8 @@ def load(options: dict[str, Any]) -> Callable[[str], Any]:
     converter.initialize_pipeline(InputFormat.PDF)
 
     def read(path: str) -> Any:
+        if options["pipeline"] == "native" and not path.endswith(".pdf"):
+            raise ValueError("the native pipeline reads PDFs only")
         result = converter.convert(path, raises_on_error=True)
         if result.status not in (ConversionStatus.SUCCESS, ConversionStatus.PARTIAL_SUCCESS):
             raise RuntimeError("; ".join(e.error_message for e in result.errors) or f"status {result.status.value}")
