@@ -68,6 +68,13 @@ def test_a_table_that_could_not_be_taken_apart_is_plain_rows():
     assert (table.label, table.format, table.text) == (Label.TABLE, "text", "Year   Craft\n1455   Type")
 
 
+def test_a_heading_as_long_as_a_paragraph_is_one():
+    block = {"type": "paragraph_title", "level": 2, "bbox": [0.1, 0.1, 0.9, 0.2], "content": [{"type": "text"}]}
+    block["content"][0]["content"] = PROSE
+    (region,) = convert({"pages": [{"blocks": [block]}]}, blank_page()).regions
+    assert (region.label, region.level, region.text) == (Label.TEXT, None, PROSE)
+
+
 def test_accents_that_stand_apart_are_no_regions():
     blocks = [{"type": "text", "bbox": [0.1, 0.1, 0.2, 0.2], "content": [{"type": "text", "content": c}]} for c in "´1"]
     assert [r.text for r in convert({"pages": [{"blocks": blocks}]}, blank_page()).regions] == ["1"]

@@ -20,6 +20,9 @@ _DELIMITERS = (("$$", "$$"), (r"\[", r"\]"), (r"\(", r"\)"), ("$", "$"))
 _BULLET = re.compile(r"[-*+•‣◦▪●○■□►➢·–—]\s+")
 _NUMBER = re.compile(r"(?:\(?\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)]\s+")
 
+#: A heading of more characters is a paragraph that the library took for one.
+_LONGEST_HEADING = 250
+
 
 @dataclass
 class Findings:
@@ -56,6 +59,8 @@ class Findings:
         if box is None or not isinstance(text, str):
             self.malformed += 1
             return
+        if label in (Label.TITLE, Label.HEADING) and len(text) > _LONGEST_HEADING:
+            label, level = Label.TEXT, None
         known_level = level if isinstance(level, int) and not isinstance(level, bool) and 1 <= level <= 6 else None
         known_score = number(score)
         if known_score is not None and not 0 <= known_score <= 1:
