@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +51,7 @@ class DraftCache:
 
     def put(self, page: Page, key: str, draft: Draft) -> None:
         file = self._file(page, key)
-        part = file.with_name(f".{os.getpid()}-{file.name}")  # two processes may write the same entry
+        part = file.with_name(f".{secrets.token_hex(4)}-{file.name}")  # two processes may write the same entry
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             save_drafts(part, [SavedDraft(page.source, page.number, page.width, page.height, draft)])

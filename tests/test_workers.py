@@ -31,12 +31,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "home"
     made.mkdir()
     make_ready(library(made).environment)
-    return made
 
 
 def drafter(home: Path, told: dict[str, Any] | None = None, **options: Any) -> HeavyDrafter:
-    made = library(home).drafter(FakeConfig(told=json.dumps(told or {}), **options))
-    return made
+    return library(home).drafter(FakeConfig(told=json.dumps(told or {}), **options))
 
 
 def text(made: HeavyDrafter, number: int = 1) -> str:

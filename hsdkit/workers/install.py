@@ -100,6 +100,8 @@ def _run(command: list[str], environment: Environment, failure: str, say: Say) -
         code = process.wait()
     finally:
         end_group(process)
+        if process.stdout:
+            process.stdout.close()
     if code:
         raise PluginError(f"drafter {environment.name!r}: {failure}: {_why(lines) or f'exit code {code}'}")
     return lines
