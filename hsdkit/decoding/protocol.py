@@ -57,12 +57,14 @@ class TargetModel(Protocol):
 class Candidate:
     """A guess at the next tokens, likeliest first. `first` is the estimated probability that its first token is
     accepted, `rest` that a token is accepted given its parent was: a node at depth d (1-based) survives with
-    first * rest ** (d - 1)."""
+    first * rest ** (d - 1). A guess that leaves an earlier one after `fork` tokens states `first` for the token behind
+    them: first * rest ** (d - 1 - fork)."""
 
     tokens: list[int]
     source: str
     first: float
     rest: float
+    fork: int = 0
 
 
 class Matcher(Protocol):

@@ -70,7 +70,7 @@ class PrefixTree:
             else:
                 if branch >= 0:
                     above = self.branches[branch].head * self.branches[branch].rest ** offset
-                head = min(above, candidate.first * candidate.rest**depth)
+                head = min(above, candidate.first * candidate.rest ** (depth - candidate.fork))
                 self._forks[branch, offset, token] = len(self.branches)
                 self.branches.append(
                     Branch(branch, offset, depth + 1, tokens[depth:], head, candidate.rest, candidate.source)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hsdkit.decoding.matching import belief as alignment
 from hsdkit.decoding.matching.belief import Belief
+from hsdkit.decoding.matching.boxes import Boxes
 from hsdkit.decoding.matching.cursor import Cursor, open_cursor
 from hsdkit.decoding.matching.drafttext import DraftText
 from hsdkit.decoding.matching.ngrams import OwnText
@@ -41,12 +42,13 @@ LINE = 48
 @dataclass(slots=True)
 class _Guess:
     """A candidate on offer, the kind of guess it is, the probability stated for it before calibration, and the cursor
-    if it is read from the draft."""
+    if it is read from the draft. A guess that forks off another is scored with that one."""
 
     candidate: Candidate
     kind: str
     stated: float
     cursor: Cursor | None
+    fork: bool = False
 
 
 class AlignedMatcher:
@@ -68,6 +70,7 @@ class AlignedMatcher:
         self._codec = codec
         self._draft = DraftText(drafts, codec, separator)
         self._seam = separator.encode() if separator.strip("\n") else b"\n"
+        self._boxes = Boxes(self._draft, codec)
         self._own = OwnText(n) if self_lookup else None
         self._tokens: list[int] = []
         self._out = bytearray()
@@ -89,6 +92,7 @@ class AlignedMatcher:
         self._out += b"".join(data)
         if self._own is not None:
             self._own.extend([token for token, piece in zip(tokens, data, strict=True) if piece])
+        self._boxes.watch(self._out)
         followed, matched = self._score(tokens)
         self._guesses = []
         if not self._draft.tokens:
@@ -100,6 +104,13 @@ class AlignedMatcher:
                 self._belief = {cursor.position: 0.0}
                 return
             self._belief = {cursor.position: 0.0}
+            if (behind := self._boxes.behind(cursor.position, b"".join(data[matched:]))) is not None:
+                # Only a number of a box is another: nothing is lost.
+                self._following = Cursor(
+                    behind, [], self._draft.token_at[behind], self._mark_read(cursor.begin, behind)
+                )
+                self._belief = {behind: 0.0}
+                return
         self._following = None
         self._realign(b"".join(data[matched:]))
 
@@ -114,7 +125,7 @@ class AlignedMatcher:
             # Read on beyond what was offered: the bonus token may well be the draft's next.
             read = guess.candidate.tokens if cursor is None else self._stream(cursor, len(tokens))
             matched = _common(read, tokens)
-            if guess.kind != "draft":
+            if guess.kind != "draft" and not guess.fork:
                 rates.first_of(guess.kind).observe(guess.stated, matched > 0)
             if cursor is None or guess.kind == "head":
                 later = min(len(read), len(tokens)) - 1
@@ -126,19 +137,34 @@ class AlignedMatcher:
             return None, 0
         # The first token of a place just guessed tells of the guess, all others of the draft.
         guessed = int(best.kind != "draft")
-        rates.draft.observe(most - guessed, min(most + 1, len(tokens)) - guessed)
+        trials = min(most + 1, len(tokens)) - guessed
+        if most < len(tokens) and self._in_box(best.cursor, most):
+            trials = most - guessed
+        rates.draft.observe(most - guessed, trials)
         return best.cursor, most
+
+    def _in_box(self, cursor: Cursor | None, count: int) -> bool:
+        """Whether what follows `count` tokens of a cursor is a number of a box, which says nothing of the text."""
+        return cursor is not None and self._boxes.holds(self._position(cursor, count))
 
     def _moved(self, cursor: Cursor, tokens: Sequence[int], count: int) -> Cursor:
         """The cursor after `count` of its tokens."""
-        draft, seam = self._draft, cursor.seam
-        if count <= len(seam):
-            position = cursor.position + sum(len(self._codec.token_bytes(token)) for token in seam[:count])
-            seam, token = seam[count:], cursor.token
-        else:
-            token = cursor.token + count - len(seam)
-            position, seam = draft.starts[token], []
-        return Cursor(position, seam, token, self._mark_read(cursor.begin, position))
+        seam, position = cursor.seam, self._position(cursor, count)
+        begin = self._mark_read(cursor.begin, position)
+        if count > len(seam):
+            return Cursor(position, [], cursor.token + count - len(seam), begin)
+        if cursor.places and (token := self._draft.token_at.get(position)) is not None:
+            return Cursor(position, [], token, begin)
+        return Cursor(position, seam[count:], cursor.token, begin, places=cursor.places[count:])
+
+    def _position(self, cursor: Cursor, count: int) -> int:
+        """The draft's position after `count` tokens of a cursor."""
+        seam = cursor.seam
+        if count > len(seam):
+            return self._draft.starts[cursor.token + count - len(seam)]
+        if cursor.places and count:
+            return cursor.places[count - 1]
+        return cursor.position + sum(len(self._codec.token_bytes(token)) for token in seam[:count])
 
     def _mark_read(self, begin: int, end: int) -> int:
         """Marks the regions between two positions as read, the last of them if enough of it is. Returns where the
@@ -188,6 +214,7 @@ class AlignedMatcher:
             for region in self._unread(near, HEADS * 8):
                 if draft.text.startswith(line, draft.region_starts[region]):
                     found.append((draft.region_starts[region] + len(line), 3.0 + len(found)))
+        found += self._boxes.begun(out, self._read)
         lost = min(self._belief.values()) > LOST
         for length, cost in TAILS.items():
             if len(out) < length:
@@ -217,16 +244,26 @@ class AlignedMatcher:
                 self._follow(limit)
             else:
                 self._search(limit)
-            if sum(guess.candidate.first for guess in self._guesses) < SURE:
+            if sum(guess.candidate.first for guess in self._guesses if not guess.candidate.fork) < SURE:
                 self._offer_own_text(limit)
-            self._guesses.sort(key=lambda guess: -guess.candidate.first)
+            self._guesses.sort(key=lambda guess: (guess.candidate.fork > 0, -guess.candidate.first))
         return [guess.candidate for guess in self._guesses]
 
     def _follow(self, limit: int) -> None:
         assert self._following is not None
         rate = self._rates.draft.value
-        tokens = self._stream(self._following, limit)
-        self._guesses.append(_Guess(Candidate(tokens, "draft", rate, rate), "draft", rate, self._following))
+        if not self._offer_boxes(self._following, limit, "draft", "draft", rate, rate):
+            tokens = self._stream(self._following, limit)
+            self._guesses.append(_Guess(Candidate(tokens, "draft", rate, rate), "draft", rate, self._following))
+
+    def _offer_boxes(self, cursor: Cursor, limit: int, source: str, kind: str, stated: float, first: float) -> bool:
+        """Offers the ways from a cursor through the numbers of the boxes ahead; whether there are any."""
+        rest = self._rates.draft.value
+        paths = self._boxes.paths(cursor, limit, first, rest)
+        for number, path in enumerate(paths):
+            candidate = Candidate(list(path.cursor.seam[:limit]), source, path.first, rest, path.fork)
+            self._guesses.append(_Guess(candidate, kind, stated, path.cursor, fork=number > 0))
+        return bool(paths)
 
     def _search(self, limit: int) -> None:
         if self._draft.tokens:
@@ -258,6 +295,10 @@ class AlignedMatcher:
             cursor = open_cursor(self._draft, position, self._tokens, self._codec)
             if cursor.agrees:
                 kind = "realigned" if rank == 0 else "nearby"
+                if rank == 0:
+                    first = self._rates.first_of(kind).apply(weight)
+                    if self._offer_boxes(cursor, length, "aligned", kind, weight, first):
+                        continue
                 self._offer(self._stream(cursor, length), "aligned", kind, weight, rest, cursor)
                 continue
             for kind, beyond, missing, share in self._beyond(position):

@@ -22,13 +22,15 @@ class Cursor:
     """What the target would write from `position` on if the draft were right: the tokens `seam`, then the draft's
     tokens from index `token`. `agrees` is false when the target, had it this continuation in mind, would have written
     its last tokens otherwise: then the draft is wrong right here, and there is no seam. `begin` is where the reading
-    began that led here without a departure."""
+    began that led here without a departure. `places` are the draft's positions after each token of a seam that the
+    draft does not spell itself; else they follow from the tokens' bytes."""
 
     position: int
     seam: list[int]
     token: int
     begin: int
     agrees: bool = True
+    places: Sequence[int] = ()
 
 
 def open_cursor(draft: DraftText, position: int, output: list[int], codec: Codec, missing: bytes = b"") -> Cursor:
