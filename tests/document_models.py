@@ -31,8 +31,7 @@ def save(folder: Path, model: Any, tokenizer: Any, images: Any = None, image_cla
     tokenizer.save_pretrained(folder)
     if images is not None:
         images.save_pretrained(folder)
-        path = folder / "preprocessor_config.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"image_processor_type": image_class}))
+        _change(folder / "preprocessor_config.json", image_processor_type=image_class)
     if processor:
         (folder / "processor_config.json").write_text(json.dumps(processor))
     return folder
@@ -119,8 +118,10 @@ def paddleocr_vl(folder: Path) -> Path:
     )
     model = random(transformers.PaddleOCRVLForConditionalGeneration, config, seed=2)
     save(folder, model, tokenizer, images, "PaddleOCRVLImageProcessor", processor_class="PaddleOCRVLProcessor")
-    # Published with code beside it, although `transformers` has the model.
-    _also_remote(folder, {"AutoConfig": "configuration_paddleocr_vl.PaddleOCRVLConfig"})
+    # Published with code beside it, although `transformers` has the model, and with bounds by their older names.
+    _change(folder / "config.json", auto_map={"AutoConfig": "configuration_paddleocr_vl.PaddleOCRVLConfig"})
+    code = {"AutoImageProcessor": "image_processing_paddleocr_vl.PaddleOCRVLImageProcessor"}
+    _change(folder / "preprocessor_config.json", auto_map=code, size=None, min_pixels=3136, max_pixels=18816)
     return folder
 
 
@@ -200,8 +201,7 @@ def lightonocr(folder: Path) -> Path:
     model = random(transformers.LightOnOcrForConditionalGeneration, config, seed=5)
     options = {"processor_class": "LightOnOcrProcessor", "patch_size": 14, "spatial_merge_size": 2}
     save(folder, model, tokenizer, images, "PixtralImageProcessor", **options)
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_type": "mistral3"}))  # as published
+    _change(folder / "config.json", model_type="mistral3")  # as published
     return folder
 
 
@@ -244,9 +244,10 @@ def granite_docling(folder: Path) -> Path:
     return save(folder, model, tokenizer, images, "Idefics3ImageProcessor", **options)
 
 
-def _also_remote(folder: Path, auto_map: dict[str, str]) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"auto_map": auto_map}))
+def _change(path: Path, **values: Any) -> None:
+    """Set values of a JSON file; None drops one."""
+    changed = json.loads(path.read_text()) | values
+    path.write_text(json.dumps({key: value for key, value in changed.items() if value is not None}))
 
 
 def _sentencepiece(specials: list[str], **more: Any) -> transformers.PreTrainedTokenizerBase:

@@ -111,6 +111,15 @@ def test_a_processor_that_lays_out_images_needs_its_settings(checkpoint: Checkpo
     assert "processor_config.json missing" in error_of(folder, profile=granite_docling.PROFILE)
 
 
+def test_an_image_processor_of_another_kind(checkpoint: Checkpoints, tmp_path: Path) -> None:
+    folder = copy(checkpoint("qwen3_vl"), tmp_path / "other_images")
+    path = folder / "preprocessor_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"image_processor_type": "SiglipImageProcessor"}))
+    target = target_of(qwen3_vl.PROFILE, folder)
+    with pytest.raises(TargetError, match="a SiglipImageProcessorPil, cuts no grid of patches"):
+        target.inputs([DecodeRequest(page(), "read")])
+
+
 def test_a_model_that_the_installed_transformers_does_not_have(checkpoint: Checkpoints) -> None:
     newer = replace(lightonocr.PROFILE, model_class="LightOnOcr9ForConditionalGeneration")
     said = error_of(checkpoint("lightonocr"), profile=newer)
@@ -152,7 +161,8 @@ def test_what_to_run_when_the_hub_cannot_be_reached(monkeypatch: pytest.MonkeyPa
         raise LocalEntryNotFoundError("offline")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
-    said = error_of("tencent/HunyuanOCR", profile=hunyuanocr.PROFILE)
+    unpinned = replace(hunyuanocr.PROFILE, revision=None)
+    said = error_of("tencent/HunyuanOCR", profile=unpinned)
     assert "`hf download tencent/HunyuanOCR --exclude '*/*' --local-dir FOLDER`" in said
     assert "target.model=FOLDER" in said
     assert f"--revision {COMMIT} " in error_of("some/model", revision=COMMIT)

@@ -150,11 +150,11 @@ def _now(module: torch.nn.Module) -> float:
 
 
 def _vision_tower(model: Any) -> torch.nn.Module | None:
-    """The module built from `config.vision_config`, under whatever name the architecture has it."""
+    """The module built from `config.vision_config` or a copy of it, under whatever name the architecture has it."""
     config = getattr(model.config, "vision_config", None)
     if config is None:
         return None
-    return next((m for m in model.modules() if getattr(m, "config", None) is config), None)
+    return next((m for m in model.modules() if type(getattr(m, "config", None)) is type(config)), None)
 
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

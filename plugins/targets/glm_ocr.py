@@ -15,6 +15,7 @@ PROFILE = Profile(
     name="glm_ocr",
     summary="GLM-OCR (0.9B): pages and elements to Markdown with HTML tables",
     model="zai-org/GLM-OCR",
+    revision="ca5d8b3e287e52589e37c28385d9655ee4372f9d",
     model_types=frozenset({"glm_ocr"}),
     # As its own toolkit asks for a page without layout analysis, and for single elements.
     page=(

@@ -15,6 +15,7 @@ PROFILE = Profile(
     name="granite_docling",
     summary="Granite-Docling (258M): pages to DocTags, with boxes",
     model="ibm-granite/granite-docling-258M",
+    revision="982fe3b40f2fa73c365bdb1bcacf6c81b7184bfe",
     model_types=frozenset({"idefics3"}),
     processor_class="Idefics3Processor",
     page="Convert this page to docling.",

@@ -28,6 +28,7 @@ PROFILE = Profile(
     name="hunyuanocr",
     summary="HunyuanOCR (1B): pages to Markdown with HTML tables",
     model="tencent/HunyuanOCR",
+    revision="449e7d471a8a1ef5bd5d652e4881183d7252cbc7",
     model_types=frozenset({"hunyuan_vl"}),
     page=PARSE,
     dialect=Dialect(tables="html", formula=("$$ ", " $$")),

@@ -25,6 +25,11 @@ def grid_inputs(target: TransformersTarget, texts: Sequence[str], images: Sequen
     import torch
 
     pixels = target.image_processor(images=list(images), return_tensors="pt", **image_options(target))
+    if "image_grid_thw" not in pixels:
+        raise target.checkpoint.error(
+            f"its image processor, a {type(target.image_processor).__name__}, cuts no grid of patches",
+            "set target.model or target.revision to a release that transformers reads without code of its own",
+        )
     image_token = target.model_config.image_token_id
     merged = target.image_processor.merge_size
     rows = []

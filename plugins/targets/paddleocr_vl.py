@@ -16,6 +16,7 @@ PROFILE = Profile(
     name="paddleocr_vl",
     summary="PaddleOCR-VL (0.9B): elements of a page, with tables in OTSL",
     model="PaddlePaddle/PaddleOCR-VL",
+    revision="baee27eebcbf26cdeab160116679d765f13a3f27",
     model_types=frozenset({"paddleocr_vl"}),
     page="OCR:",
     table="Table Recognition:",

@@ -14,6 +14,7 @@ PROFILE = Profile(
     name="qwen2_5_vl",
     summary="Qwen2.5-VL of any size (target.model=...), asked to parse documents",
     model="Qwen/Qwen2.5-VL-3B-Instruct",
+    revision="66285546d2b821cf421d4f5eb2576359d3770cd3",
     model_types=frozenset({"qwen2_5_vl"}),
     page=PAGE,
     text=TEXT,

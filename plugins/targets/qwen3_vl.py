@@ -14,6 +14,7 @@ PROFILE = Profile(
     name="qwen3_vl",
     summary="Qwen3-VL of any size (target.model=...), asked to parse documents",
     model="Qwen/Qwen3-VL-2B-Instruct",
+    revision="89644892e4d85e24eaac8bacfd4f463576704203",
     model_types=frozenset({"qwen3_vl", "qwen3_vl_moe"}),
     page=PAGE,
     text=TEXT,

@@ -52,7 +52,7 @@ class CheckpointConfig:
         own; only from a local folder or a pinned revision (40 hex digits).
     dpi: resolution PDF pages are rendered at unless `dpi=` says otherwise.
     min_pixels, max_pixels: bounds of the image the model sees; null for the checkpoint's own.
-    repetition_penalty: of tokens in the prompt or written already, 1 for none; null for what its generation settings say.
+    repetition_penalty: of tokens in the prompt or written already, 1 for none; null for its generation settings' own.
     """
 
     model: str = ""
