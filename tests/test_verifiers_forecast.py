@@ -6,7 +6,7 @@ import random
 from types import SimpleNamespace
 
 import pytest
-from hsdkit_plugins.verifiers.forecast import Expectations, decode_seconds, survival, wrong_characters
+from hsdkit_plugins.verifiers.forecast import Expectations, ImageCost, decode_seconds, survival, wrong_characters
 
 from hsdkit.regions import Box, Label, Region
 from hsdkit.results import SequenceResult, StageResult, StageTimes, Step
@@ -50,6 +50,16 @@ def test_poor_drafts_of_many_regions_pay_where_wide_passes_are_cheap() -> None:
     assert Expectations().forecast(FLAT, regions, 1e5, 500).pays
     assert not Expectations().forecast(STEEP, regions, 1e5, 500).pays
     assert not Expectations(prefill=1.0).forecast(FLAT, regions, 1e5, 500).pays, "crops that cost more than they save"
+
+
+@pytest.mark.parametrize(
+    ("page", "crop", "share", "cost"),
+    [(1000, 100, 0.1, 0.2), (273, 273, 0.1, 1.0), (903, 273, 0.0, 0.442), (1000, 50, 0.1, 0.2), (10, 10, 1.0, 0.2)],
+)
+def test_a_crop_costs_its_area_or_a_whole_view(page: int, crop: int, share: float, cost: float) -> None:
+    """What a fifth of the page costs, by what the page and another crop were given: grid models pay by the area, models
+    with views of one size for each image."""
+    assert ImageCost.between(page, crop, share).share(0.2) == pytest.approx(cost, abs=1e-3)
 
 
 def test_scores_are_weighted_by_length_and_unknown_ones_are_not_trusted() -> None:

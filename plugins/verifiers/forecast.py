@@ -38,6 +38,27 @@ class Forecast:
         return self.staged < self.alone
 
 
+@dataclass(frozen=True, slots=True)
+class ImageCost:
+    """What reading an image costs in prompt tokens: `page_tokens` for a page, of which the share `fixed` for any image,
+    however small. Models that see every image at one size have 1, those with a token for so many pixels about 0."""
+
+    page_tokens: int
+    fixed: float
+
+    @classmethod
+    def between(cls, page_tokens: int, crop_tokens: int, crop_share: float) -> ImageCost:
+        """From a page and a crop of that share of its area."""
+        if crop_share >= 1:
+            return cls(page_tokens, 0.0)
+        fixed = (crop_tokens / page_tokens - crop_share) / (1 - crop_share)
+        return cls(page_tokens, min(max(fixed, 0.0), 1.0))
+
+    def share(self, area: float) -> float:
+        """Of a page's cost, for a crop of that share of its area."""
+        return self.fixed + (1 - self.fixed) * area
+
+
 @dataclass(slots=True)
 class Expectations:
     """What is believed of this target, drafter and machine; starts with a guess and follows the pages.
@@ -57,8 +78,9 @@ class Expectations:
     def forecast(
         self, engine: Engine, regions: Sequence[tuple[Region, int]], crop_pixels: float, prompt_tokens: float
     ) -> Forecast:
-        """For regions with the number of tokens of their drafts. `crop_pixels` is the area of all crops together,
-        `prompt_tokens` what prefilling them would take where no page has shown its cost yet."""
+        """For regions with the number of tokens of their drafts. `crop_pixels` is the area of page that costs as much
+        to read as all crops together, `prompt_tokens` what prefilling them would take where no page has shown its cost
+        yet."""
         tokens = sum(n for _, n in regions)
         longest = max(n for _, n in regions)
         per_token = sum(len(r.text) for r, _ in regions) / tokens

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from hsdkit_plugins.verifiers.common import Crop, crops_of, page_stage, page_verdict, region_stage
-from hsdkit_plugins.verifiers.forecast import Expectations, wrong_characters
+from hsdkit_plugins.verifiers.forecast import Expectations, ImageCost, wrong_characters
 from hsdkit_plugins.verifiers.region import RegionConfig
 
 from hsdkit import hookimpl
@@ -50,6 +50,7 @@ class HSD:
         self._stage1 = config.stage1
         self._margin = config.region_margin
         self._expectations = Expectations()
+        self._image_cost: ImageCost | None = None
 
     def verify(
         self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None
@@ -83,12 +84,11 @@ class HSD:
         if self._stage1 == "always":
             return None
         regions = [(draft.regions[c.index], c.tokens(target)) for c in crops]
-        area = sum(c.box.area for c in crops)
-        prompt_tokens = 0.0
-        if self._expectations.prefill is None:
-            whole = target.inputs([DecodeRequest(target.view(page.image), target.prompt(None))])["input_ids"].shape[1]
-            prompt_tokens = whole * area / (page.width * page.height)
-        forecast = self._expectations.forecast(engine, regions, area, prompt_tokens)
+        if self._image_cost is None:
+            self._image_cost = _image_cost(page, draft, crops, target)
+        paper = float(page.width * page.height)
+        area = paper * sum(self._image_cost.share(c.box.area / paper) for c in crops)
+        forecast = self._expectations.forecast(engine, regions, area, self._image_cost.page_tokens * area / paper)
         if forecast.pays:
             return None
         return (
@@ -104,6 +104,19 @@ class HSD:
         longest = max(c.tokens(target) for c in crops)
         limit = min(self.settings.max_new_tokens, 64 + 2 * longest)
         return region_stage(page, draft, crops, target, engine, replace(self.settings, max_new_tokens=limit))
+
+
+def _image_cost(page: Page, draft: Draft, crops: Sequence[Crop], target: Target) -> ImageCost:
+    """From the page and its smallest crop."""
+
+    def tokens(request: DecodeRequest) -> int:
+        return int(target.inputs([request])["input_ids"].shape[1])
+
+    least = min(crops, key=lambda c: c.box.area)
+    prompt = target.prompt(draft.regions[least.index].label)
+    whole = tokens(DecodeRequest(target.view(page.image), target.prompt(None)))
+    part = tokens(DecodeRequest(target.crop(page.image, least.box), prompt))
+    return ImageCost.between(whole, part, least.box.area / (page.width * page.height))
 
 
 def _read(crops: Sequence[Crop], stage: StageResult) -> dict[int, str]:
