@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,7 @@ class InProcess:
     ) -> None:
         self._name, self._script, self._options, self._explain = environment.name, script, options, explain
         self._read: Callable[[str], Any] | None = None
-        try:
-            self.version = version(environment.distribution)
-        except PackageNotFoundError:
-            self.version = ""
+        self.version = _version(environment.distribution)
 
     def load(self) -> None:
         """Raises `PluginError` when the library cannot be imported or loaded."""
@@ -55,3 +51,12 @@ class InProcess:
 
     def take_notes(self) -> tuple[str, ...]:
         return ()
+
+
+def _version(distribution: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,12 +27,11 @@ class Server:
 
     def get(self, path: str) -> Any:
         """The JSON at that path."""
-        return self._json(urllib.request.Request(self.url + path))
+        return self._json(path)
 
     def post(self, path: str, payload: Any) -> Any:
         """Post JSON, return JSON."""
-        headers = {"Content-Type": "application/json"}
-        return self._json(urllib.request.Request(self.url + path, json.dumps(payload).encode(), headers))
+        return self._json(path, json.dumps(payload).encode(), "application/json")
 
     def upload(
         self, path: str, file: Path, fields: Mapping[str, str | list[str]] | None = None, name: str = "files"
@@ -48,18 +45,21 @@ class Server:
         head = f'--{mark}\r\nContent-Disposition: form-data; name="{name}"; filename="{file.name}"\r\n'
         kind = _TYPES.get(file.suffix, "application/octet-stream")
         parts += [f"{head}Content-Type: {kind}\r\n\r\n".encode(), file.read_bytes(), f"\r\n--{mark}--\r\n".encode()]
-        headers = {"Content-Type": f"multipart/form-data; boundary={mark}"}
-        return self._json(urllib.request.Request(self.url + path, b"".join(parts), headers))
+        return self._json(path, b"".join(parts), f"multipart/form-data; boundary={mark}")
 
-    def _json(self, request: urllib.request.Request) -> Any:
-        address = request.full_url
+    def _json(self, path: str, body: bytes | None = None, kind: str = "") -> Any:
+        import urllib.error  # the commands that only list components need none of it
+        import urllib.request
+
+        address = self.url + path
         try:
+            request = urllib.request.Request(address, body, {"Content-Type": kind} if kind else {})
             with urllib.request.urlopen(request, timeout=self.seconds) as answer:
-                body = answer.read()
+                said = answer.read()
         except urllib.error.HTTPError as e:
             with e:
-                said = " ".join(e.read().decode("utf-8", "replace").split())[:_QUOTED]
-            raise DrafterError(f"{address} answers {e.code} {e.reason}: {said or 'nothing more'}") from e
+                quoted = " ".join(e.read().decode("utf-8", "replace").split())[:_QUOTED]
+            raise DrafterError(f"{address} answers {e.code} {e.reason}: {quoted or 'nothing more'}") from e
         except TimeoutError as e:
             raise DrafterError(
                 f"{address} gave no answer in {self.seconds:g} s (drafter.timeout={self.seconds:g})"
@@ -73,9 +73,9 @@ class Server:
         except Exception as e:  # http.client has errors of its own
             raise DrafterError(f"{address} broke off: {type(e).__name__}: {e}") from e
         try:
-            return json.loads(body)
+            return json.loads(said)
         except (ValueError, RecursionError) as e:
-            raise DrafterError(f"{address} answers something that is not JSON: {body[:60]!r}") from e
+            raise DrafterError(f"{address} answers something that is not JSON: {said[:60]!r}") from e
 
 
 class Served:
