@@ -16,6 +16,7 @@ from simulate import licence, misread, tokens_per_step
 
 from hsdkit.decoding.codec import TokenizerCodec
 from hsdkit.decoding.matching import build
+from hsdkit.decoding.tree import PrefixTree
 from hsdkit.protocols import DecodeRequest, DecodeSettings
 from hsdkit.regions import Box, Label, Region
 
@@ -147,22 +148,22 @@ def oracle(target: DotsTarget) -> Oracle:
 
 def test_records_with_exact_boxes_are_accepted_whole(oracle: Oracle) -> None:
     """Of 128 tokens a step, boxes, keys and text alike."""
-    assert oracle.with_records(oracle.truth) > 120
+    assert oracle.with_records(oracle.truth) > 110
     assert oracle.with_text_alone(oracle.truth) < 10
 
 
-@pytest.mark.parametrize(("by", "tokens"), [(1, 30), (3, 20)])
-def test_boxes_some_pixels_off_cost_a_step_or_two_an_edge(oracle: Oracle, by: int, tokens: int) -> None:
+@pytest.mark.parametrize(("by", "tokens"), [(1, 45), (3, 32)])
+def test_boxes_some_pixels_off_cost_less_than_a_step_an_edge(oracle: Oracle, by: int, tokens: int) -> None:
     """158 tokens a record, of which the box is some twenty."""
     regions = moved(oracle.truth, by)
     assert oracle.with_records(regions) > tokens
-    assert oracle.with_records(regions) > 3 * oracle.with_text_alone(regions)
+    assert oracle.with_records(regions) > 4 * oracle.with_text_alone(regions)
 
 
 def test_so_do_they_with_reading_errors(oracle: Oracle) -> None:
     rng = random.Random(2)
     regions = [replace(r, text=misread(r.text, 0.02, rng)) for r in moved(oracle.truth, 3)]
-    assert oracle.with_records(regions) > 2 * oracle.with_text_alone(regions)
+    assert oracle.with_records(regions) > 3 * oracle.with_text_alone(regions)
 
 
 def test_at_a_boundary_the_next_record_is_any_region_not_read_yet(oracle: Oracle) -> None:
@@ -171,15 +172,21 @@ def test_at_a_boundary_the_next_record_is_any_region_not_read_yet(oracle: Oracle
     assert oracle.with_records(shuffled) > 40
 
 
-def test_after_a_record_comes_the_next_regions_box_and_key(oracle: Oracle) -> None:
+def test_after_a_record_the_next_regions_box_key_and_text_are_drafted(oracle: Oracle) -> None:
     target, codec = oracle.target, oracle.codec
     drafts = target.page_drafts(oracle.truth, PAGE)
     matcher = build(DecodeSettings(), drafts, codec, target.separator)
     assert matcher is not None
     written = codec.encode(target.separator.join(drafts[:2]))
     matcher.update(written, 0, "")
-    first = matcher.propose(127)[0]
-    ahead = b"".join(map(codec.token_bytes, first.tokens)).decode()
+    tree = PrefixTree(matcher.propose(127), 127).pack(written[-1], 127)
+    node, accepted = 0, b""
+    for token in oracle.output[len(written) :]:
+        if (child := tree.child(node, token)) is None:
+            break
+        node, accepted = child, accepted + codec.token_bytes(token)
     box = oracle.truth[2].box
     edges = f"{box.x0:.0f}, {box.y0:.0f}, {box.x1:.0f}, {box.y1:.0f}"
-    assert ahead.startswith(f'"}}, {{"bbox": [{edges}], "category": "Text", "text": "')
+    head = f'"}}, {{"bbox": [{edges}], "category": "Text", "text": "'
+    assert accepted.decode().startswith(head)
+    assert len(accepted) > len(head) + 40
