@@ -51,8 +51,8 @@ def rows(owner: type, prefix: str) -> list[str]:
         if is_dataclass(group):
             found += rows(type(group), f"{prefix}{field.name}.")
         else:
-            meaning = said.get(field.name, "").replace("|", chr(92) + "|")
-            found.append(f"| `{prefix}{field.name}` | `{default(field)}` | {meaning} |")
+            cells = (f"`{prefix}{field.name}`", f"`{default(field)}`", said.get(field.name, ""))
+            found.append("| " + " | ".join(cell.replace("|", chr(92) + "|") for cell in cells) + " |")
     return found
 
 

@@ -57,6 +57,7 @@ class DeepseekConfig(ProfileConfig):
     """Options of every target of this family.
 
     mode: resolution of a page, by the names of the model's authors.
+    min_pixels, max_pixels: not for this model, whose resolution is its mode's.
     max_tiles: tiles of a page in mode gundam, at most.
     ngram_size: no run of so many tokens is written twice within ngram_window tokens; 0 allows repetition.
     ngram_window: how far back runs are looked for.

@@ -1,4 +1,9 @@
-"""`deepseek_ocr`: DeepSeek-OCR (version 1), a page in as few image tokens as the mode says."""
+"""`deepseek_ocr`: DeepSeek-OCR (version 1), a page in as few image tokens as the mode says.
+
+Facts: modes, prompts and image layout of the authors' `config.py` and `modeling_deepseekocr.py`, the n-gram ban of
+vLLM's recipe, outputs published by users. The checkpoint ships code; it is not run: `models/deepseek_ocr.py` reads the
+weights.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +50,7 @@ PROFILE = Profile(
     name="deepseek_ocr",
     summary="DeepSeek-OCR (1): visual token compression, 64 to 1200 tokens a page (target.mode=...)",
     model="deepseek-ai/DeepSeek-OCR",
+    revision="9f30c71f441d010e5429c532364a86705536c53a",
     model_types=frozenset({"deepseek_vl_v2"}),
     page=GROUNDED,
     text=FREE,
