@@ -11,9 +11,12 @@ from papers import PROSE, column, pdf, text, together
 
 from hsdkit.documents import open_document
 from hsdkit.errors import DrafterError
+from hsdkit.home import home
 from hsdkit.regions import Box, Label
 from hsdkit.workers import environments
 
+#: Where environments may be that were installed before the tests, which have a home of their own.
+USERS_HOME = home()
 BASIC = native("mineru_basic.json")
 FLASH = native("mineru_flash.json")
 
@@ -147,7 +150,8 @@ def test_flash_does_not_go_for_ocr_models_by_itself():
 
 
 @pytest.mark.skipif(environments.state(ENVIRONMENT) != "ready", reason="hsdkit drafter install mineru")
-def test_the_library_itself_drafts_a_page_without_models(tmp_path: Path):
+def test_the_library_itself_drafts_a_page_without_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HSDKIT_HOME", str(USERS_HOME))
     draw = together(text(["How a page is read"], 70, 370, 16, "Helvetica-Bold"), column(PROSE, 30, 340, 240, 9))
     drafter = LIBRARY.drafter(MinerUConfig(tier="flash"))
     try:

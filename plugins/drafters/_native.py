@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from hsdkit.components import Environment
 from hsdkit.documents import Page
 from hsdkit.regions import Box, Draft, Format, Label, Region
 from hsdkit.spelling import join_texts
+from hsdkit.workers import environments
 
 _TABLE = re.compile(r"<table\b.*</table\s*>", re.IGNORECASE | re.DOTALL)
 _DELIMITERS = (("$$", "$$"), (r"\[", r"\]"), (r"\(", r"\)"), ("$", "$"))
@@ -81,6 +83,13 @@ class Findings:
     def draft(self, name: str) -> Draft:
         notes = (f"{name}: {self.malformed} malformed entries left out",) if self.malformed else ()
         return Draft(tuple(self.regions), name, notes=notes)
+
+
+def command(environment: Environment, name: str) -> str:
+    """How to call a command of the drafter's library: by its path where it is in the drafter's own environment."""
+    if environments.state(environment) != "ready":
+        return name
+    return str(environments.python(environments.folder(environment)).with_name(name))
 
 
 def number(value: Any) -> float | None:

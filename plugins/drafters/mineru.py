@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from hsdkit_plugins.drafters._native import Findings, latex, list_text, paragraph, table_html
+from hsdkit_plugins.drafters._native import Findings, command, latex, list_text, paragraph, table_html
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
@@ -215,7 +215,8 @@ def explain(error: str) -> str | None:
     if missing := _MISSING.search(error):
         return (
             f"its models {missing[1]} are not in {missing[2]} and cannot be fetched from here; where there is a "
-            "network, `mineru-models-download --tier basic` fetches them into ~/.mineru/models, and "
+            f"network, `{command(ENVIRONMENT, 'mineru-models-download')} --tier basic` fetches them into "
+            "~/.mineru/models, and "
             "drafter.models=FOLDER names a copy of it; drafter.tier=flash needs none, but reads only the text of PDFs"
         )
     if folder := re.search(r"no models folder (.+?)(?= <- |$)", error):

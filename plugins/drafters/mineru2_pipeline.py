@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hsdkit_plugins.drafters._native import Findings, latex, list_text, number, paragraph, table_html
+from hsdkit_plugins.drafters._native import Findings, command, latex, list_text, number, paragraph, table_html
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
@@ -36,7 +36,7 @@ _REFERENCE = re.compile(r"\[\d{1,3}\]\s*")
 @dataclass(frozen=True)
 class MinerU2Config(WorkerOptions):
     """ocr: `ocr` reads text from the image always, `txt` takes the PDF's own, `auto` decides by page.
-    lang: language of the OCR models: ch (also English), en, korean, japan, latin, arabic, cyrillic, ...
+    lang: language that the OCR reads, such as ch (English too), en, korean, japan, latin, arabic or cyrillic.
     models: folder of opendatalab/PDF-Extract-Kit-1.0 (it holds a folder `models`); without it the models are looked
     for in the cache of huggingface_hub, and fetched on first use.
     device: where they run, such as cpu or cuda:0; MinerU's choice without it.
@@ -230,7 +230,7 @@ def explain(error: str) -> str | None:
         where = f"in drafter.models={missing[2]}" if missing[2] else "on this machine"
         return (
             f"its models ({missing[1]}) are not {where} and cannot be fetched from here; where there is a network, "
-            "`mineru-models-download -s huggingface -m pipeline` of its environment fetches them, "
+            f"`{command(ENVIRONMENT, 'mineru-models-download')} -s huggingface -m pipeline` fetches them, "
             "and drafter.models=FOLDER names a copy of opendatalab/PDF-Extract-Kit-1.0"
         )
     if folder := re.search(r"no models folder (.+?)(?= <- |$)", error):

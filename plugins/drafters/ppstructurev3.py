@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hsdkit_plugins.drafters._lines import bounding
-from hsdkit_plugins.drafters._native import Findings, latex, number, paragraph, table_html
+from hsdkit_plugins.drafters._native import Findings, command, latex, number, paragraph, table_html
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
@@ -220,8 +220,8 @@ def explain(error: str) -> str | None:
         where = f"in drafter.models={missing[2]}" if missing[2] else "on this machine"
         return (
             f"its models {missing[1]} are not {where} and cannot be fetched from here; where there is a network, "
-            "`paddleocr pp_structurev3 -i IMAGE` fetches them into ~/.paddlex/official_models, "
-            "and drafter.models=FOLDER names a copy of that folder"
+            f"`{command(ENVIRONMENT, 'paddleocr')} pp_structurev3 -i IMAGE` fetches them into "
+            "~/.paddlex/official_models, and drafter.models=FOLDER names a copy of that folder"
         )
     if "ConvertPirAttribute2RuntimeAttribute" in error:
         return "PaddlePaddle 3.3 cannot run its OCR models on a CPU; paddlepaddle==3.2.2 can"
