@@ -87,6 +87,7 @@ PROFILE = Profile(
     name="dots_ocr",
     summary="dots.ocr and dots.mocr (target.model=rednote-hilab/dots.mocr): the page as JSON records with boxes",
     model="rednote-hilab/dots.ocr",
+    revision="c0111ce6bc07803dbc267932ffef0ae3a51dc951",
     model_types=frozenset({"dots_ocr"}),
     page=PAGE,
     text=TEXT,
