@@ -105,6 +105,12 @@ def test_boxes_are_in_the_units_of_the_format() -> None:
     assert "<loc_50><loc_50><loc_250><loc_250>" in draft(DOCTAGS, 500 / 800, 500 / 1000)
 
 
+def test_a_box_that_reaches_beyond_the_page_is_cut_there() -> None:
+    regions = (Region(Box(-3, 10, 805, 1003), Label.TEXT, "Words"),)
+    (draft,) = page_drafts(regions, {}, lambda r: r.text, RECORDS, (1.0, 1.0), (800, 1000))
+    assert "[0, 10, 800, 1000]" in draft
+
+
 def test_what_the_model_read_in_a_crop_takes_the_place_of_the_drafters_text() -> None:
     regions = (Region(Box(0, 0, 80, 20), Label.TEXT, "dratf"), Region(Box(0, 30, 80, 50), Label.TEXT, "tow"))
     read = {1: 'two "2"'}

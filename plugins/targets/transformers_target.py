@@ -278,23 +278,16 @@ class TransformersTarget:
     def page_drafts(
         self, regions: Sequence[Region], image: Image, read: Mapping[int, str] = NOTHING
     ) -> tuple[str, ...]:
-        return page_drafts(regions, read, self._text, self.dialect.layout, self.box_scale(image))
+        return page_drafts(regions, read, self._text, self.dialect.layout, self.box_scale(image), image.size)
 
     def regions(self, text: str, image: Image) -> tuple[Region, ...]:
         return page_regions(text, self.dialect.layout, self.box_scale(image))
 
     def box_scale(self, image: Image) -> tuple[float, float]:
-        """Units of the boxes that the model writes a pixel of the page image, across and down. Models that write pixels
-        write those of the image they see."""
-        layout = self.dialect.layout
-        if layout is None:
-            return 1.0, 1.0
-        width, height = (layout.grid, layout.grid) if layout.grid is not None else self.seen_size(image)
-        return width / image.width, height / image.height
-
-    def seen_size(self, image: Image) -> tuple[int, int]:
-        """Width and height at which the model sees a page image."""
-        return image.size
+        """Units of the boxes that the model writes a pixel of the page image, across and down. Targets whose boxes are
+        in pixels of another image, such as the one they are shown, override this."""
+        grid = self.dialect.layout.grid if self.dialect.layout is not None else None
+        return (1.0, 1.0) if grid is None else (grid / image.width, grid / image.height)
 
     def clean(self, text: str, finish_reason: FinishReason = "eos") -> str:
         return clean(text, self.dialect, finish_reason)

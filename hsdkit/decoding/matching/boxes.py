@@ -32,7 +32,7 @@ _NUMBER = re.compile(rb"\d+")
 _LONGEST, SAME = 64, 12
 #: How often the model's number differs by 0, 1, 2, ... from the drafter's, before any is known, and how many
 #: observations that is worth.
-_PRIOR, _WEIGHT = (0.34, 0.12, 0.08, 0.05, 0.03, 0.02), 6.0
+_PRIOR, _WEIGHT = (0.5, 0.1, 0.06, 0.04, 0.02, 0.01), 4.0
 #: Values offered for a number, branches of a step, and the least probability of one.
 _VALUES, _BRANCHES, _LEAST = 8, 48, 0.02
 

@@ -59,8 +59,10 @@ def page_drafts(
     render: Callable[[Region], str],
     layout: Layout | None,
     scale: Scale = (1.0, 1.0),
+    size: tuple[float, float] = (1e6, 1e6),
 ) -> tuple[str, ...]:
-    """The page's draft, one string a block, from a drafter's regions and what was read in their crops (by index)."""
+    """The page's draft, one string a block, from a drafter's regions and what was read in their crops (by index). Boxes
+    are cut at the page's `size`: no model writes any beyond it."""
     if layout is None:
         texts = (read.get(index) or render(r) for index, r in enumerate(regions) if r.readable)
         return tuple(filter(None, texts))
@@ -68,7 +70,7 @@ def page_drafts(
         Block(
             r.label,
             _own(read[index], r, layout, render) if index in read else render(r),
-            _scaled(r.box, *scale),
+            _scaled(r.box.clamped(*size), *scale),
             r.level,
         )
         for index, r in enumerate(regions)
