@@ -24,6 +24,8 @@ DOCUMENTS = [
     "docs/how-it-works.md",
     "docs/configuration.md",
     "docs/plugin-tutorial.md",
+    "docs/targets.md",
+    "docs/drafters.md",
 ]
 
 

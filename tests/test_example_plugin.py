@@ -24,7 +24,7 @@ def told_files() -> dict[str, str]:
     files: dict[str, str] = {}
     blocks = re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```\n", TUTORIAL.read_text("utf-8"), re.DOTALL)
     for name, text in blocks:
-        files[name] = files.get(name, "") + text
+        files[name] = f"{files[name]}\n\n{text}" if name in files else text  # what follows is a new top-level block
     return files
 
 
