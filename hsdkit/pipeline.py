@@ -18,9 +18,9 @@ from hsdkit.drafting import expected_seconds, safe_draft
 from hsdkit.errors import ConfigError, HsdkitError, PluginError
 from hsdkit.pays import NEGLIGIBLE, Experience, reason_to_skip
 from hsdkit.plugins import Plugins, plugins
-from hsdkit.protocols import Drafter, Engine, OnText, Target, Verifier
-from hsdkit.regions import Draft
-from hsdkit.results import DocumentResult, PageResult
+from hsdkit.protocols import Drafter, Engine, OnText, Target, Verdict, Verifier, is_exact
+from hsdkit.regions import Draft, Region
+from hsdkit.results import DocumentResult, PageResult, final_stage
 from hsdkit.versions import versions
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,8 @@ class Pipeline:
     def _page(self, document: Document, number: int, on_text: OnText | None) -> tuple[Page | None, PageResult]:
         start = time.perf_counter()
         page: Page | None = None
-        failed = PageResult(number, verifier=self.verifier.name, tau=self.verifier.settings.tau)
+        tau, exact = self.verifier.settings.tau, is_exact(self.verifier)
+        failed = PageResult(number, verifier=self.verifier.name, tau=tau, exact=exact)
         try:
             page = document.page(number)
             failed = replace(failed, width=page.width, height=page.height, notes=page.notes)
@@ -151,7 +152,7 @@ class Pipeline:
             blank,
             markdown=self.target.clean(verdict.text, verdict.finish_reason),
             text=verdict.text,
-            regions=self.target.regions(verdict.text, page.image),
+            regions=self._named(verdict, page),
             finish_reason=verdict.finish_reason,
             draft=draft,
             stages=verdict.stages,
@@ -160,6 +161,13 @@ class Pipeline:
         if estimate is not None:
             self._experience = self._experience.after(estimate.characters, result.page_tokens, self._speedup(result))
         return result if result.markdown.strip() else replace(result, notes=(*result.notes, "the model wrote no text"))
+
+    def _named(self, verdict: Verdict, page: Page) -> tuple[Region, ...]:
+        """The regions that the output names. Where crops were read and never the page, boxes would be those of crops."""
+        final = final_stage(verdict.stages)
+        if final is None or final.name != "page":
+            return ()
+        return self.target.regions(verdict.text, page.image)
 
     def _estimate(self, page: Page) -> Estimate | None:
         """How long drafting and plain decoding of this page should take; None when nobody would act on it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hsdkit.components import Requirement
 from hsdkit.regions import Box, Draft, Label, Region
 from hsdkit.results import FinishReason, SequenceResult, StageResult, StageTimes
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 #: What document parsers write between two blocks of Markdown.
 BLANK_LINE = "\n\n"
 
+#: What `matching=suffix` is built on.
+SUFFIX_TREES = Requirement("arctic_inference", "hsdkit[suffix]")
+
 #: Longest n-gram that is looked up; `aligned` keeps an index for each length.
 MAX_N = 64
 
@@ -27,7 +31,7 @@ class DecodeSettings:
     """How to decode; the defaults are exact and adaptive.
 
     tau: acceptance threshold on probabilities (paper, eq. of the greedy walk); 1 accepts only the argmax.
-    matching: `aligned` (ours) or `paper` (exact window).
+    matching: `aligned` (ours), `paper` (exact window), or `suffix` (the suffix trees of arctic-inference).
     n: reference window of `paper` matching; in `aligned`, longest n-gram looked up in the text already produced.
     max_packed: most tokens a step may verify, the root included; "auto" spends as many as measured cost justifies.
     max_new_tokens: limit for one sequence.
@@ -48,8 +52,10 @@ class DecodeSettings:
         """What of it cannot work, as one line that names option and value; "" when all can."""
         if not 0 < self.tau <= 1:
             return f"tau={self.tau}: must be above 0 and at most 1 (1 is exact)"
-        if self.matching not in ("aligned", "paper"):
-            return f"matching={self.matching}: must be aligned or paper"
+        if self.matching not in ("aligned", "paper", "suffix"):
+            return f"matching={self.matching}: must be aligned, paper or suffix"
+        if self.matching == "suffix" and not SUFFIX_TREES.installed:
+            return f'matching=suffix: needs arctic-inference, not installed: pip install "{SUFFIX_TREES.install}"'
         if not 1 <= self.n <= MAX_N:
             return f"n={self.n}: must be between 1 and {MAX_N}"
         number = isinstance(self.max_packed, int) and not isinstance(self.max_packed, bool)
@@ -212,7 +218,11 @@ class Verdict:
 
 
 class Verifier(Protocol):
-    """A decoding strategy. `uses_draft` false: no drafter is run for it. `settings` are its decoding settings."""
+    """A decoding strategy. `uses_draft` false: no drafter is run for it. `settings` are its decoding settings.
+
+    A verifier that asks the model something else than plain decoding of the page does (another prompt, crops only) has
+    `exact = False`: its output differs from plain decoding even where tau is 1.
+    """
 
     name: str
     uses_draft: bool
@@ -221,3 +231,8 @@ class Verifier(Protocol):
     def verify(
         self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None
     ) -> Verdict: ...
+
+
+def is_exact(verifier: Verifier) -> bool:
+    """Whether the output is token for token that of plain decoding of the page."""
+    return verifier.settings.tau == 1 and bool(getattr(verifier, "exact", True))

@@ -107,7 +107,8 @@ def final_stage(stages: Sequence[StageResult]) -> StageResult | None:
 class PageResult:
     """One page. `number` counts from 1 in the source file. `error` is set when the page failed; `text` is the raw model
     output, `markdown` the target's clean-up of it, `regions` what it names with boxes, in page pixels (() for models
-    that write no boxes). `tau` is the threshold that made it (1: exact)."""
+    that write no boxes). `tau` is the threshold that made it; `exact` says that the output is that of plain decoding of
+    the page (tau is 1, and the model was asked nothing else)."""
 
     number: int
     markdown: str = ""
@@ -123,6 +124,7 @@ class PageResult:
     notes: tuple[str, ...] = ()
     error: str | None = None
     regions: tuple[Region, ...] = ()
+    exact: bool = True
 
     @property
     def steps(self) -> int:

@@ -48,6 +48,7 @@ def page_to_json(page: PageResult) -> Json:
         "finish_reason": page.finish_reason,
         "verifier": page.verifier,
         "tau": page.tau,
+        "exact": page.exact,
         "width": page.width,
         "height": page.height,
         "seconds": page.seconds,
@@ -65,6 +66,7 @@ def page_from_json(data: Json) -> PageResult:
     plain = ("number", "error", "finish_reason", "verifier", "tau", "width", "height", "seconds", "markdown", "text")
     return PageResult(
         **{k: data[k] for k in plain},
+        exact=data.get("exact", data["tau"] == 1),
         notes=tuple(data["notes"]),
         regions=tuple(map(_region_from_json, data.get("regions", ()))),
         draft=draft_from_json(data["draft"]),

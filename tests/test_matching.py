@@ -170,7 +170,7 @@ def test_nothing_to_match_is_no_matcher() -> None:
 
 
 def test_settings_that_cannot_work_are_named() -> None:
-    with pytest.raises(ConfigError, match="aligned or paper"):
+    with pytest.raises(ConfigError, match="aligned, paper or suffix"):
         build(DecodeSettings(matching="exact"), ("a",), subwords())
     with pytest.raises(ConfigError, match="n=0"):
         build(DecodeSettings(n=0), ("a",), subwords())

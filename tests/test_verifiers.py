@@ -18,7 +18,7 @@ from rapidfuzz import fuzz
 
 from hsdkit.documents import Page
 from hsdkit.plugins import Plugins, plugins
-from hsdkit.protocols import Decoded, DecodeRequest, Engine, Verdict
+from hsdkit.protocols import SUFFIX_TREES, Decoded, DecodeRequest, Engine, Verdict
 from hsdkit.regions import Box, Draft, Label, Region
 
 BLOCKS = [
@@ -119,6 +119,12 @@ def test_the_output_is_that_of_plain_decoding_token_for_token(draft: str, name: 
 
 def test_prompt_lookup_is_exact_and_needs_no_draft() -> None:
     assert tokens(verify("prompt_lookup")) == tokens(plain())
+
+
+@pytest.mark.skipif(not SUFFIX_TREES.installed, reason="arctic-inference is not installed: pip install hsdkit[suffix]")
+@pytest.mark.parametrize("draft", ["good", "noisy", "empty", "repeating"])
+def test_suffix_trees_are_exact(draft: str) -> None:
+    assert tokens(verify("page", DRAFTS[draft], matching="suffix", max_packed=24)) == tokens(plain())
 
 
 @pytest.mark.parametrize("name", ["hsd", "page"])
@@ -253,7 +259,7 @@ def test_hsd_is_exact_on_other_architectures(architecture: str, tmp_path: Path) 
     [
         ("hsd", {"tau": 0.0}, "tau=0.0: must be above 0"),
         ("page", {"tau": 1.5}, "tau=1.5"),
-        ("hsd", {"matching": "exact"}, "must be aligned or paper"),
+        ("hsd", {"matching": "exact"}, "must be aligned, paper or suffix"),
         ("hsd", {"stage1": "maybe"}, "auto, always or never"),
         ("hsd", {"n": 0}, "n=0"),
         ("page", {"n": 100_000_000}, "n=100000000: must be between 1 and 64"),

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from hsdkit.cli.console import count, plain
 from hsdkit.pipeline import Pipeline
+from hsdkit.protocols import is_exact
 
 if TYPE_CHECKING:
     from hsdkit.cli.batch import Outcome
@@ -50,6 +51,9 @@ def summary_lines(pipeline: Pipeline, outcome: Outcome) -> list[str]:
 def _exactness(pipeline: Pipeline) -> str:
     config, verifier = pipeline.config, pipeline.verifier
     tau = verifier.settings.tau
-    how = "exact (tau=1)" if tau == 1 else f"near-lossless (tau={tau:g})"
+    if is_exact(verifier):
+        how = "exact (tau=1)"
+    else:
+        how = "not what plain decoding writes" if tau == 1 else f"near-lossless (tau={tau:g})"
     drafter = config.drafter.name if verifier.uses_draft else "none"
     return f"{how}: verifier {config.verifier.name}, drafter {drafter}, target {config.target.name}"

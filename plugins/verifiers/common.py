@@ -43,14 +43,15 @@ class SpeculativeConfig(PlainConfig):
 
     tau: accept a draft token whose probability is at least `tau` times that of the model's own choice (paper, section
         3.2); 1 is exact: the output is that of plain decoding. The paper's setting is 0.75.
-    matching: how drafts are looked up: `aligned` follows the draft being read, `paper` looks for the last n tokens.
+    matching: how drafts are looked up: `aligned` follows the draft being read, `paper` looks for the last n tokens,
+        `suffix` for the longest suffix of the output (suffix trees of arctic-inference, a baseline).
     n: tokens of the reference window of `paper`; in `aligned`, longest n-gram looked up in what the model has written.
     max_packed: most tokens verified in a step (paper: 128); `auto` spends as many as their measured cost justifies.
     self_lookup: also draft from what the model has written already.
     """
 
     tau: float = 1.0
-    matching: Literal["aligned", "paper"] = "aligned"
+    matching: Literal["aligned", "paper", "suffix"] = "aligned"
     n: int = 3
     max_packed: int | str = "auto"
     self_lookup: bool = True

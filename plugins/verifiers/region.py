@@ -42,6 +42,7 @@ class RegionConfig(SpeculativeConfig):
 class RegionLevel:
     name = "region"
     uses_draft = True
+    exact = False  # the model reads crops, never the page
 
     def __init__(self, config: RegionConfig) -> None:
         self.settings = config.settings

@@ -19,6 +19,11 @@ def build(
         from hsdkit.decoding.matching.paper import PaperMatcher
 
         return PaperMatcher([codec.encode(draft) for draft in written], settings.n) if written else None
+    if settings.matching == "suffix":
+        from hsdkit.decoding.matching.suffix import SuffixMatcher
+
+        ids = codec.encode(separator.join(written)) if written else []
+        return SuffixMatcher(ids, settings.self_lookup) if ids or settings.self_lookup else None
     if written or settings.self_lookup:
         from hsdkit.decoding.matching.aligned import AlignedMatcher
 
