@@ -79,7 +79,16 @@ def hunyuanocr(folder: Path) -> Path:
         patch_size=16, merge_size=2, temporal_patch_size=1, size={"shortest_edge": 4096, "longest_edge": 24576}
     )
     model = random(transformers.HunYuanVLForConditionalGeneration, config, 14.0, seed=3)
-    return save(folder, model, tokenizer, images, "HunYuanVLImageProcessor", processor_class="HunYuanVLProcessor")
+    save(folder, model, tokenizer, images, "HunYuanVLImageProcessor", processor_class="HunYuanVLProcessor")
+    # Published before `transformers` had the model: rotary positions by their older names.
+    path = folder / "config.json"
+    text = json.loads(path.read_text())["text_config"]
+    rope = text.pop("rope_parameters")
+    theta, sections = rope.pop("rope_theta"), rope.pop("mrope_section")
+    rope |= {"type": "xdrope", "xdrope_section": sections}
+    del rope["rope_type"]
+    _change(path, text_config=text | {"rope_theta": theta, "rope_scaling": rope})
+    return folder
 
 
 def paddleocr_vl(folder: Path) -> Path:

@@ -111,6 +111,19 @@ def test_a_processor_that_lays_out_images_needs_its_settings(checkpoint: Checkpo
     assert "processor_config.json missing" in error_of(folder, profile=granite_docling.PROFILE)
 
 
+def test_a_checkpoint_without_an_end_token(checkpoint: Checkpoints, tmp_path: Path) -> None:
+    folder = copy(checkpoint("qwen3_vl"), tmp_path / "endless")
+    for name, key in (("generation_config.json", "eos_token_id"), ("tokenizer_config.json", "eos_token")):
+        settings = json.loads((folder / name).read_text())
+        del settings[key]
+        (folder / name).write_text(json.dumps(settings))
+    with pytest.raises(TargetError, match="names no end token; set eos_token_id in its generation_config"):
+        _ = target_of(qwen3_vl.PROFILE, folder).eos_ids
+    ended = replace(qwen3_vl.PROFILE, end_tokens=("<|endoftext|>", "<|not a token of it|>"))
+    target = target_of(ended, folder)
+    assert target.eos_ids == {target.tokenizer.get_vocab()["<|endoftext|>"]}
+
+
 def test_an_image_processor_of_another_kind(checkpoint: Checkpoints, tmp_path: Path) -> None:
     folder = copy(checkpoint("qwen3_vl"), tmp_path / "other_images")
     path = folder / "preprocessor_config.json"

@@ -26,7 +26,7 @@ from hsdkit.regions import Label
 
 NAMES = sorted(DOCUMENT_MODELS)
 LABELS = (None, Label.TEXT, Label.TABLE, Label.FORMULA)
-TOKENS = 40
+TOKENS = 32
 SETTINGS = DecodeSettings(max_new_tokens=TOKENS, stop_loops=False)
 
 
@@ -162,7 +162,7 @@ def decoded(engine: TransformersEngine, matchers: list[Any], ends: frozenset[int
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("spoiling", [None, *SPOILINGS])
+@pytest.mark.parametrize("spoiling", [None, "perfect", "noisy", "branching"])
 def test_one_sequence_is_what_generate_says(
     name: str, spoiling: Spoiling | None, engine: Callable[..., Any], target: Callable[..., Any]
 ) -> None:

@@ -146,15 +146,16 @@ class TransformersTarget:
 
     @cached_property
     def eos_ids(self) -> frozenset[int]:
-        """All tokens that end a sequence, as `generate` takes them."""
-        ids = self.generation_config.eos_token_id
-        if ids is None:
-            ids = self.tokenizer.eos_token_id
-        if ids is None:
-            raise self.checkpoint.error("names no end token", "set eos_token_id in its generation_config.json")
+        """All tokens that end a sequence: those that end it for `generate`, and the `end_tokens` of the tokenizer."""
+        listed = self.generation_config.eos_token_id
+        if listed is None:
+            listed = self.tokenizer.eos_token_id
+        ids = set() if listed is None else set(listed) if isinstance(listed, (list, tuple)) else {listed}
         known = self.tokenizer.get_vocab()
-        more = (known[token] for token in self.end_tokens if token in known)
-        return frozenset(ids if isinstance(ids, (list, tuple)) else [ids]).union(more)
+        ids |= {known[token] for token in self.end_tokens if token in known}
+        if not ids:
+            raise self.checkpoint.error("names no end token", "set eos_token_id in its generation_config.json")
+        return frozenset(ids)
 
     @property
     def pad_id(self) -> int:
