@@ -163,7 +163,7 @@ class Pipeline:
         return result if result.markdown.strip() else replace(result, notes=(*result.notes, "the model wrote no text"))
 
     def _named(self, verdict: Verdict, page: Page) -> tuple[Region, ...]:
-        """The regions that the output names. Where crops were read and never the page, boxes would be those of crops."""
+        """The regions that the output names; where the page itself was not read, boxes would be those in crops."""
         final = final_stage(verdict.stages)
         if final is None or final.name != "page":
             return ()

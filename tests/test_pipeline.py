@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from toys import TOY, Toys, blank_pdf, register_toys, toy_registry
+from toys import TOY, Toys, ToyVerifier, blank_pdf, register_toys, toy_registry
 
 import hsdkit
 from hsdkit import hookimpl
@@ -54,6 +55,12 @@ def test_regions_that_the_model_names_are_in_the_page_and_its_json(three: Path):
     page = pipeline("pages=2").parse(three).pages[0]
     assert page.regions == (Region(Box(1, 2, 30, 40), Label.TEXT, page.text),)
     assert json.loads(hsdkit.DocumentResult("a", (page,)).to_json())["pages"][0]["regions"][0]["box"] == [1, 2, 30, 40]
+
+
+def test_boxes_in_crops_are_not_taken_for_boxes_on_the_page(three: Path, monkeypatch: pytest.MonkeyPatch):
+    stage = ToyVerifier.stage
+    monkeypatch.setattr(ToyVerifier, "stage", lambda self, *args: replace(stage(self, *args), name="regions"))
+    assert pipeline("pages=2").parse(three).pages[0].regions == ()
 
 
 def test_one_pipeline_serves_many_documents(tmp_path: Path):

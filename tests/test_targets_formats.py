@@ -116,6 +116,13 @@ def test_what_the_model_read_in_a_crop_takes_the_place_of_the_drafters_text() ->
     read = {1: 'two "2"'}
     assert page_drafts(regions, read, lambda r: r.text, None) == ("dratf", 'two "2"')
     assert '"text": "two \\"2\\"' in page_drafts(regions, read, lambda r: r.text, RECORDS)[1]
+    # Crops are often read without the marks that a page has.
+    heading = (Region(Box(0, 0, 80, 20), Label.HEADING, "Teh ships", level=3),)
+    (draft,) = page_drafts(heading, {0: "The ships"}, lambda r: render(r, DIALECTS["records"]), RECORDS)
+    assert '"text": "### The ships"' in draft
+    formula = (Region(Box(0, 0, 80, 20), Label.FORMULA, "x", "latex"),)
+    (draft,) = page_drafts(formula, {0: r"\[y\]"}, lambda r: render(r, DIALECTS["records"]), RECORDS)
+    assert '"text": "$$ y $$"' in draft
     # In a crop this model writes tags as well: they are those of the crop, not of the page.
     own = {1: "<doctag><text><loc_2><loc_3><loc_400><loc_450>two</text>\n</doctag>"}
     assert page_drafts(regions, own, lambda r: r.text, DOCTAGS)[1] == (

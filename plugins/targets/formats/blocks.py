@@ -86,16 +86,20 @@ def crop_draft(region: Region, text: str, layout: Layout) -> str:
 
 
 def _own(text: str, region: Region, layout: Layout, render: Callable[[Region], str]) -> str:
-    """What was read in a region's crop as text of a block: where it is in the format itself, what its blocks say."""
-    blocks = layout.read(text)
-    if not blocks:
-        return text
-    return "\n".join(
-        render(replace(region, label=b.label, text=content, format=format, level=_level(b)))
-        for b in blocks
-        for content, format in [_content(b)]
-        if content
-    )
+    """What was read in a region's crop as text of a block: where it is in the format itself, what its blocks say; with
+    the marks of headings and formulas that a page has, for crops are often read without."""
+    if blocks := layout.read(text):
+        return "\n".join(
+            render(replace(region, label=b.label, text=content, format=format, level=_level(b)))
+            for b in blocks
+            for content, format in [_content(b)]
+            if content
+        )
+    if region.label is Label.FORMULA:
+        return render(replace(region, text=text, format="latex"))
+    if region.label in (Label.TITLE, Label.HEADING) and not text.startswith("#"):
+        return render(replace(region, text=text))
+    return text
 
 
 def page_regions(text: str, layout: Layout | None, scale: Scale = (1.0, 1.0)) -> tuple[Region, ...]:
