@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from hsdkit_plugins.engines.hf_model import place
+from hsdkit_plugins.engines.layer_masks import LayerMasks
 from hsdkit_plugins.engines.transformers import TransformersConfig
 from models import make
 from transformers import AutoModelForImageTextToText
 
-from hsdkit.errors import ConfigError
+from hsdkit.errors import ConfigError, TargetError
 
 
 @pytest.fixture(scope="module", params=["qwen2_5_vl", "qwen3_vl"])
@@ -44,3 +46,18 @@ def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
 def test_options_that_make_no_sense(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
         TransformersConfig(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"layer_types": ["full_attention", "sliding_attention", "full_attention"]}, "sliding_attention"),
+        ({"layer_types": ["linear_attention", "full_attention", "full_attention"]}, "linear_attention"),
+        ({"layer_types": None, "sliding_window": 512}, "sliding_attention"),
+    ],
+)
+def test_layers_that_do_not_see_every_token_are_refused(change: dict[str, Any], kind: str) -> None:
+    text_config = SimpleNamespace(**change)
+    with pytest.raises(TargetError, match=rf"Some_Model has layers of type {kind}; tree verification knows"):
+        LayerMasks(text_config, "Some_Model")
+    LayerMasks(SimpleNamespace(layer_types=None, sliding_window=None), "Some_Model")

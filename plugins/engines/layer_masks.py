@@ -13,7 +13,7 @@ import torch
 from hsdkit.decoding.cache import RaggedCache
 from hsdkit.errors import TargetError
 
-FULL = "full_attention"
+FULL, SLIDING = "full_attention", "sliding_attention"
 #: Unlimited-OCR's: every token sees the whole prompt, and of the generated tokens the last `sliding_window`.
 REFERENCE = "reference_sliding_attention"
 
@@ -24,7 +24,9 @@ class LayerMasks:
     """Raises `TargetError` for a model with layers of a kind whose rule is not known here."""
 
     def __init__(self, text_config: Any, model: str) -> None:
-        self._kinds = frozenset(getattr(text_config, "layer_types", None) or [FULL])
+        # Some configurations do not list their layers, and give all of them one window.
+        all_alike = SLIDING if getattr(text_config, "sliding_window", None) else FULL
+        self._kinds = frozenset(getattr(text_config, "layer_types", None) or [all_alike])
         if unknown := self._kinds - {FULL, REFERENCE}:
             raise TargetError(
                 f"{model} has layers of type {', '.join(sorted(unknown))}; tree verification knows "
