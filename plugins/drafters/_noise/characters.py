@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
 from hsdkit_plugins.drafters._noise.confusable import confusable, pair
 from hsdkit_plugins.drafters._noise.markup import Glyph, Part
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: What specks and broken strokes are read as.
 _SPECKS = "il.,'-"

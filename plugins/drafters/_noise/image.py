@@ -7,12 +7,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 from hsdkit_plugins.drafters._noise.seeds import share
 
 from hsdkit.regions import Box
 
 if TYPE_CHECKING:
+    import numpy as np
     from PIL.Image import Image
 
 
@@ -60,6 +60,8 @@ def degraded(image: Image, how: ImageNoise, rng: np.random.Generator) -> Image:
         small = [max(1, round(side * (1 - how.resolution))) for side in size]
         image = image.resize((small[0], small[1]), Image.Resampling.BOX).resize(size, Image.Resampling.BICUBIC)
     if how.noise:
+        import numpy as np
+
         values = np.asarray(image, np.float32)
         values = values + how.noise * rng.standard_normal(values.shape, dtype=np.float32)
         image = Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
@@ -81,5 +83,7 @@ def turned_upright(box: Box, skew: float, width: int, height: int) -> Box:
 
 def _paper(image: Image) -> tuple[int, ...]:
     """The colour of most of the page."""
+    import numpy as np
+
     thumbnail = np.asarray(image.resize((64, 64))).reshape(-1, 3)
     return tuple(int(v) for v in np.median(thumbnail, axis=0))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
 from hsdkit_plugins.drafters._noise.cuts import nearest_cut
 from hsdkit_plugins.drafters._noise.lines import ROW
 from hsdkit_plugins.drafters._noise.seeds import share
 
 from hsdkit.regions import Box, Label, Region
 
+if TYPE_CHECKING:
+    import numpy as np
+
 #: A random generator for a purpose.
-Numbers = Callable[[str], np.random.Generator]
+Numbers: TypeAlias = Callable[[str], "np.random.Generator"]
 
 
 @dataclass(frozen=True)

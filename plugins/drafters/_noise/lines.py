@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-import numpy as np
 from hsdkit_plugins.drafters._noise.cuts import printed_lines
 
 from hsdkit.regions import Label, Region
+
+if TYPE_CHECKING:
+    import numpy as np
 
 ROW = re.compile(r"<tr\b.*?</tr\s*>", re.DOTALL | re.IGNORECASE)
 _CELL = re.compile(r"(<t[dh]\b[^<>]*>)(.*?)(</t[dh]\s*>)", re.DOTALL | re.IGNORECASE)

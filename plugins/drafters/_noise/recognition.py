@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import numpy as np
 from hsdkit_plugins.drafters._noise.characters import misread, without_spaces
 from hsdkit_plugins.drafters._noise.lines import with_swapped_cells, without_lines
 from hsdkit_plugins.drafters._noise.markup import glyphs, safe
 from hsdkit_plugins.drafters._noise.seeds import numbers, share
 
 from hsdkit.regions import Region
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     from PIL.Image import Image
 
 
@@ -21,6 +20,8 @@ def page_key(image: Image) -> str:
 def numbers(seed: int, page: str, *purpose: str | int) -> np.random.Generator:
     """A generator of its own for each purpose: more noise of one kind leaves that of another kind as it was."""
     text = "\0".join(map(str, (seed, page, *purpose)))
+    import numpy as np
+
     return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")))
 
 
