@@ -20,7 +20,7 @@ BEGIN, END = "<!-- table: made by docs/components.py -->", "<!-- table: end -->"
 LICENCES = {
     "deepseek_ocr": "MIT",
     "deepseek_ocr2": "Apache-2.0",
-    "dots_ocr": "MIT",
+    "dots_ocr": "MIT, with the dots.ocr License Agreement (names prohibited uses)",
     "glm_ocr": "MIT",
     "granite_docling": "Apache-2.0",
     "hunyuanocr": "Tencent Hunyuan Community License (restricts use, also by region)",

@@ -67,7 +67,7 @@ def tables() -> str:
     for kind in KINDS:
         lines += [f"## {kind.capitalize()}s", ""]
         for component, plugin in plugins().components(kind):
-            if plugin.name.startswith(f"{kind}-") and component.config.__module__.startswith("hsdkit_plugins"):
+            if plugin.package == "hsdkit":
                 lines += [
                     f"### `{kind}={component.name}`",
                     "",
