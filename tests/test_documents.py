@@ -37,6 +37,27 @@ def test_only_selected_pages_are_read(three_pages: Path):
         assert [w.text for p in document for w in p.text_layer.words] == ["Page", "1", "Page", "3"]
 
 
+@pytest.mark.parametrize("rotate", [0, 90])
+@pytest.mark.parametrize("turned", [0, 270])
+def test_a_page_as_a_pdf_of_its_own_looks_the_same(tmp_path: Path, rotate: int, turned: int):
+    path = pdf(tmp_path / "two.pdf", text(["Other"], 40, 350), text(["Hamburg"], 40, 350), rotate=rotate)
+    with open_document(path, rotate=turned, dpi=72) as document:
+        page = document.page(2)
+        layer = page.text_layer
+        (tmp_path / "one.pdf").write_bytes(page.pdf)
+    with open_document(tmp_path / "one.pdf", dpi=72) as alone:
+        assert len(alone) == 1
+        assert alone.page(1).image.tobytes() == page.image.tobytes()
+        assert alone.page(1).text_layer == layer
+
+
+def test_a_closed_document_s_page_is_no_pdf_any_more(three_pages: Path):
+    with open_document(three_pages) as document:
+        page = document.page(1)
+    with pytest.raises(DocumentError, match=r"^three\.pdf, page 1: the document is closed$"):
+        _ = page.pdf
+
+
 @pytest.mark.parametrize("rotate", [0, 90, 180, 270])
 @pytest.mark.parametrize("turned", [0, 90])
 def test_text_boxes_land_on_the_ink_of_rotated_pages(tmp_path: Path, rotate: int, turned: int):
