@@ -6,11 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
 from hsdkit.components import Component
-from hsdkit.config_types import convert, describe, field_type, option_names, typed_tree
 from hsdkit.errors import ConfigError
 from hsdkit.suggestions import did_you_mean, nearest
 
@@ -21,6 +17,12 @@ def typed_options(component: Component, values: Mapping[str, Any], prefix: str) 
     `prefix` is how users write the mapping (`drafter.base_options`). Raises `ConfigError` that names option and value,
     and the nearest options where there is none of that name.
     """
+    # Plugins import this module when they are listed, which needs no OmegaConf.
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from hsdkit.config_types import convert, describe, field_type, option_names, typed_tree
+
     tree = typed_tree(component.config)
     for name, value in _flat(component.config, values):
         hint = field_type(component.config, name.split("."))
@@ -43,6 +45,8 @@ def typed_options(component: Component, values: Mapping[str, Any], prefix: str) 
 
 def _flat(config: type, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Option by option, those of a group as `group.option`."""
+    from hsdkit.config_types import field_type
+
     for name, value in values.items():
         hint = field_type(config, [str(name)])
         if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, Mapping):

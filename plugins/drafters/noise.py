@@ -13,6 +13,7 @@ from hsdkit_plugins.drafters._noise.recognition import RecognitionNoise, misread
 from hsdkit_plugins.drafters._noise.seeds import numbers, page_key
 
 from hsdkit import hookimpl
+from hsdkit.component_options import typed_options
 from hsdkit.components import Component
 from hsdkit.documents import Page
 from hsdkit.drafting import sound
@@ -47,8 +48,6 @@ class NoiseConfig:
             component = plugins().component("drafter", self.base)
         except PluginError as e:
             raise PluginError(f"drafter.base={self.base}: {e}") from None
-        from hsdkit.component_options import typed_options
-
         return typed_options(component, self.base_options, "drafter.base_options")
 
 
