@@ -234,7 +234,7 @@ def test_a_page_larger_than_the_model_reads_is_noted() -> None:
     assert "250 x 150 px" in note
 
 
-@pytest.mark.parametrize("architecture", ["qwen2_5_vl", "qwen3_vl"])
+@pytest.mark.parametrize("architecture", ["qwen2_5_vl", "qwen3_vl", "hunyuanocr", "granite_docling"])
 def test_hsd_is_exact_on_other_architectures(architecture: str, tmp_path: Path) -> None:
     component = plugins().component("target", architecture)
     other = component.factory(component.config(model=str(make(architecture, tmp_path / architecture))))
