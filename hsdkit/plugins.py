@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any
 
 import pluggy
@@ -186,7 +186,13 @@ def _sound(component: object) -> bool:
 
 def _origin(entry: EntryPoint) -> tuple[str, str]:
     """Name and version of the distribution an entry point comes from."""
-    return (entry.dist.name or "", entry.dist.version or "") if entry.dist else ("", "")
+    return _name_and_version(entry.dist) if entry.dist else ("", "")
+
+
+@cache  # reading a distribution's metadata takes a millisecond, and hsdkit itself has dozens of entry points
+def _name_and_version(distribution: Distribution) -> tuple[str, str]:
+    metadata = distribution.metadata
+    return metadata["Name"] or "", metadata["Version"] or ""
 
 
 def _names(entry: EntryPoint) -> set[str]:
