@@ -30,14 +30,16 @@ def load(options):
         os.environ["MINERU_DEVICE_MODE"] = options["device"]
     home = _use_models_of(options["models"]) if options["models"] else None
 
+    if home:
+        _check(options["models"])
+
     from mineru.backend.pipeline.model_json_to_middle_json import result_to_middle_json
     from mineru.backend.pipeline.pipeline_analyze import ModelSingleton, doc_analyze
     from mineru.cli.common import read_fn
 
     try:
-        ModelSingleton().get_model(
-            lang=options["lang"], formula_enable=options["formulas"], table_enable=options["tables"]
-        )
+        # The very models that a page will ask for, which are kept; those of a language come with its first page.
+        ModelSingleton().get_model(lang=None, formula_enable=options["formulas"], table_enable=options["tables"])
     except Exception as e:
         if _is_about_models(e):
             where = f" in {options['models']}" if options["models"] else ""
@@ -67,6 +69,15 @@ def _use_models_of(folder):
     settings.write_text(json.dumps({"models-dir": {"pipeline": folder}}), encoding="utf-8")
     os.environ |= {"MINERU_TOOLS_CONFIG_JSON": str(settings), "MINERU_MODEL_SOURCE": "local"}
     return home
+
+
+def _check(folder):
+    """Say at once what is not in the folder; a library further down would go for a model of its own."""
+    from mineru.utils.enum_class import ModelPath
+
+    needed = (ModelPath.doclayout_yolo, ModelPath.pytorch_paddle, ModelPath.layout_reader)
+    if missing := [path for path in needed if not os.path.exists(os.path.join(folder, path))]:
+        raise FileNotFoundError(f"missing models: {', '.join(missing)} in {folder}")
 
 
 def _is_about_models(error):
