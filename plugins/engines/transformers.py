@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from hsdkit import hookimpl
 from hsdkit.components import Component
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hsdkit_plugins.engines.hf_model import HFModel
 
     from hsdkit.decoding.budget import CostCurve
+    from hsdkit.decoding.protocol import Matcher
 
 #: More than any machine has; asked for very many, OpenMP ends the process.
 MAX_THREADS = 1024
@@ -63,16 +64,17 @@ class TransformersEngine:
         for start in range(0, len(requests), self._config.max_rows):
             group = requests[start : start + self._config.max_rows]
             matchers = [build(settings, r.drafts, self.model.codec, r.separator) for r in group]
-            groups.append(self._decode(group, settings, matchers, _shifted(on_text, start)))
+            groups.append(self.decode_with(group, settings, matchers, _shifted(on_text, start)))
         return groups[0] if len(groups) == 1 else _joined(groups)
 
-    def _decode(
+    def decode_with(
         self,
         requests: Sequence[DecodeRequest],
         settings: DecodeSettings,
-        matchers: Sequence[Any],
-        on_text: OnText | None,
+        matchers: Sequence[Matcher | None],
+        on_text: OnText | None = None,
     ) -> Decoded:
+        """Decode all requests in one batch, row b with the guesses of `matchers[b]` in place of its drafts."""
         from hsdkit.decoding.budget import Budget
         from hsdkit.decoding.loop import decode
 
