@@ -66,7 +66,10 @@ def _vision_fields(published: dict[str, Any]) -> dict[str, Any]:
     """The sizes of both parts. Raises `ValueError` for a tower of other parts."""
     width = published["width"]
     if _SAM not in width or _CLIP not in width:
-        raise ValueError(f"its vision tower is of {' and '.join(sorted(width))}, not of {_SAM} and {_CLIP}")
+        parts = " and ".join(sorted(width))
+        raise ValueError(
+            f"its vision tower is of {parts}, not of {_SAM} and {_CLIP} (version 2 is target=deepseek_ocr2)"
+        )
     sam, clip = width[_SAM], width[_CLIP]
     return {
         "sam_config": {
