@@ -97,13 +97,14 @@ class DraftCache:
 
 
 def page_digest(page: Page) -> str:
-    """Of all that a drafter can see of a page: its pixels and, of a PDF, the text under them."""
+    """Of all that a costly drafter can see of a page: its pixels and, where it is handed the PDF, the text in that."""
     digest = hashlib.sha256(f"{page.width}x{page.height} ".encode())
     digest.update(page.image.tobytes())
-    try:
-        digest.update(repr(page.text_layer).encode("utf-8", "backslashreplace"))
-    except DocumentError as e:
-        digest.update(str(e).encode())
+    if page.read_pdf is not None:
+        try:
+            digest.update(repr(page.text_layer).encode("utf-8", "backslashreplace"))
+        except DocumentError as e:
+            digest.update(str(e).encode())
     return digest.hexdigest()
 
 

@@ -28,7 +28,9 @@ DRAFT = Draft((Region(Box(0, 0, 5, 5), Label.TABLE, "<table></table>", "html", N
 
 def page(colour: str = "red", words: str = "", size: tuple[int, int] = (40, 30)) -> Page:
     layer = TextLayer((Word(words, Box(0, 0, 1, 1), 1, 1),)) if words else None
-    return Page(1, Image.new("RGB", size, colour), "a.pdf", read_text=(lambda: layer) if layer else None)
+    return Page(
+        1, Image.new("RGB", size, colour), "a.pdf", read_text=lambda: layer or TextLayer(), read_pdf=lambda: b""
+    )
 
 
 class Slow:
@@ -75,6 +77,14 @@ def test_a_draft_is_found_again_and_says_so(cache: DraftCache):
 def test_another_page_is_another_draft(cache: DraftCache, other: Page):
     cache.put(page(), "key", DRAFT)
     assert cache.get(other, "key") is None
+
+
+def test_text_that_is_not_handed_over_is_not_looked_at(cache: DraftCache):
+    def never() -> TextLayer:
+        raise AssertionError
+
+    cache.put(replace(page(), read_text=never, read_pdf=None), "key", DRAFT)
+    assert cache.size()[0] == 1
 
 
 def test_another_key_is_another_draft(cache: DraftCache):
