@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from commands import hsdkit, load
 from document_models import DOCUMENT_MODELS
 from hsdkit_plugins.engines.transformers import TransformersConfig, TransformersEngine
 from hsdkit_plugins.targets.profile import Profile
@@ -25,6 +26,7 @@ from hsdkit.protocols import DecodeRequest, DecodeSettings
 from hsdkit.regions import Label
 
 NAMES = sorted(DOCUMENT_MODELS)
+REPORT = Path(__file__).parent.parent / "examples" / "report.pdf"
 LABELS = (None, Label.TEXT, Label.TABLE, Label.FORMULA)
 TOKENS = 32
 SETTINGS = DecodeSettings(max_new_tokens=TOKENS, stop_loops=False)
@@ -227,3 +229,35 @@ def test_saved_and_loaded_again_it_is_the_same(name: str, target: Callable[..., 
     inputs, expected = again.inputs(batch), first.inputs(batch)
     assert all(torch.equal(inputs[key], expected[key]) for key in expected)
     torch.testing.assert_close(again.model.float()(**inputs).logits, first.model.float()(**expected).logits)
+
+
+# -- the command
+
+
+def test_without_weights_the_command_says_in_one_line_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    def offline(*args: object, **kwargs: object) -> str:
+        raise LocalEntryNotFoundError("offline")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
+    result = hsdkit("run", str(REPORT), "target=hunyuanocr", f"output={tmp_path}")
+    assert result.exit_code == 1
+    (line,) = [line for line in result.stderr.splitlines() if line.strip()]
+    assert "tencent/HunyuanOCR" in line
+    assert "hf download tencent/HunyuanOCR" in line
+    assert "target.model=FOLDER" in line
+
+
+def test_with_a_folder_the_command_writes_a_page(tmp_path: Path, checkpoint: Callable[[str], Path]) -> None:
+    options = ["target=hunyuanocr", f"target.model={checkpoint('hunyuanocr')}", "drafter=pdftext", "draft=always"]
+    limits = ["verifier.max_new_tokens=8", "verifier.stage1=always", "engine.threads=1"]
+    result = hsdkit("run", str(REPORT), *options, *limits, f"output={tmp_path}")
+    assert result.exit_code == 0, result.output
+    (read,) = load(str(tmp_path / "report.json")).pages
+    assert [stage.name for stage in read.stages] == ["regions", "page"]
+    assert read.page_tokens == 8
+    assert (tmp_path / "report.md").exists()
