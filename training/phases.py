@@ -53,23 +53,24 @@ _MIDDLE = (
     Size(288, 128, 3, 2),
 )
 _LARGE = (
-    Size(320, 320, 1, 2),
+    Size(256, 192, 2, 2),
+    Size(320, 320, 1, 3),
     Size(448, 448, 1, 2),
-    Size(448, 640, 1, 2),
-    Size(640, 448, 1, 2),
-    Size(640, 896, 1, 2),
+    Size(384, 528, 1, 2),
+    Size(640, 448, 1, 1),
+    Size(640, 896, 1, 0.5),
     Size(576, 64, 3, 2),
-    Size(640, 160, 1, 2),
+    Size(640, 160, 1, 1),
     Size(288, 176, 2, 2),
     Size(208, 48, 8, 1),
 )
 
-# For two cores of one's own; about three and a half hours.
-VISION = Phase("vision", _TINY, minutes=40, half="vision", decay=0.3)
-ORACLE = Phase("oracle", _SMALL, minutes=40, half="oracle", decay=0.3, dense=0.3, pointer=1.0)
+# Minutes of two cores of one's own; about four hours.
+VISION = Phase("vision", _TINY, minutes=60, half="vision", decay=0.5)
+ORACLE = Phase("oracle", _SMALL, minutes=40, half="oracle", rate=1e-3, decay=0.4, pointer=1.0)
 JOINT = (
-    Phase("joint-small", _SMALL, minutes=40),
-    Phase("joint-middle", _MIDDLE, minutes=50),
-    Phase("joint-large", _LARGE, minutes=80, decay=0.7, dense=0.5),
+    Phase("joint-small", _SMALL, minutes=40, rate=1e-3),
+    Phase("joint-middle", _MIDDLE, minutes=50, rate=1e-3),
+    Phase("joint-large", _LARGE, minutes=80, rate=1e-3, decay=0.8, dense=0.5),
 )
 PHASES = {phase.name: phase for phase in (VISION, ORACLE, *JOINT)}
