@@ -1,4 +1,8 @@
-"""`hunyuanocr`: HunyuanOCR 1.0 and 1.5 of Tencent, 1B parameters (arXiv 2511.19575, 2607.04884)."""
+"""`hunyuanocr`: HunyuanOCR 1.0 and 1.5 of Tencent, 1B parameters (arXiv 2511.19575, 2607.04884).
+
+The client published with 1.5 decodes greedily with `target.repetition_penalty=1.08`; by default the checkpoint's own
+generation settings decide.
+"""
 
 from __future__ import annotations
 
