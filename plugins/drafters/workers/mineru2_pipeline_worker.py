@@ -1,28 +1,32 @@
 """Runs MinerU 2's `pipeline` in its own environment; returns its `middle.json` of a one-page PDF or image."""
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib.metadata import version as installed
 from pathlib import Path
+from typing import Any
 
 #: Packages whose errors say that a hub cannot be reached.
 HUBS = ("huggingface_hub", "httpx", "requests")
 
 
-def version():
+def version() -> str:
     return installed("mineru")
 
 
 class NoImages:
     """Takes the pictures that MinerU cuts out of pages, and keeps none."""
 
-    def write(self, path, data):
+    def write(self, path: str, data: bytes) -> None:
         pass
 
 
-def load(options):
+def load(options: dict[str, Any]) -> Callable[[str], Any]:
     if "mineru" in sys.modules and (options["models"] or options["device"]):
         raise RuntimeError("mineru was imported before its models folder and device could be set")
     os.environ["MINERU_LOG_LEVEL"] = "ERROR"
@@ -46,7 +50,7 @@ def load(options):
             raise FileNotFoundError(f"missing models: opendatalab/PDF-Extract-Kit-1.0{where}") from e
         raise
 
-    def read(path):
+    def read(path: str, home: Any = home) -> Any:  # the settings live as long as the reader
         results, images, pdfs, langs, ocr = doc_analyze(
             [read_fn(Path(path))],
             [options["lang"]],
@@ -56,11 +60,10 @@ def load(options):
         )
         return result_to_middle_json(results[0], images[0], pdfs[0], NoImages(), langs[0], ocr[0], options["formulas"])
 
-    read.home = home  # the settings live as long as the reader
     return read
 
 
-def _use_models_of(folder):
+def _use_models_of(folder: str) -> tempfile.TemporaryDirectory[str]:
     """A settings file that names the folder, which MinerU reads when it is imported; returns what keeps it there."""
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"no models folder {folder}")
@@ -71,7 +74,7 @@ def _use_models_of(folder):
     return home
 
 
-def _check(folder):
+def _check(folder: str) -> None:
     """Say at once what is not in the folder; a library further down would go for a model of its own."""
     from mineru.utils.enum_class import ModelPath
 
@@ -80,7 +83,7 @@ def _check(folder):
         raise FileNotFoundError(f"missing models: {', '.join(missing)} in {folder}")
 
 
-def _is_about_models(error):
+def _is_about_models(error: BaseException | None) -> bool:
     """Whether a file is not there, or a hub not to be reached, somewhere in the causes."""
     while error is not None:
         if isinstance(error, OSError) or type(error).__module__.split(".")[0] in HUBS:

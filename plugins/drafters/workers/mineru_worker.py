@@ -1,15 +1,19 @@
 """Runs MinerU 4 in its own environment; returns its Middle JSON of a one-page PDF or image."""
 
+from __future__ import annotations
+
 import os
 import sys
+from collections.abc import Callable
 from importlib.metadata import version as installed
+from typing import Any
 
 
-def version():
+def version() -> str:
     return installed("mineru")
 
 
-def load(options):
+def load(options: dict[str, Any]) -> Callable[[str], Any]:
     _set("MINERU_LOG_LEVEL", "error")
     if options["device"]:
         _set("MINERU_DEVICE_MODE", options["device"])
@@ -26,20 +30,20 @@ def load(options):
         _fetch("basic")  # whose OCR it is
     parser = MinerUParser(tier=options["tier"], parse_mode=options["ocr"], image_analysis=False)
 
-    def read(path):
+    def read(path: str) -> Any:
         return parser.parse(path).to_dict()
 
     return read
 
 
-def _set(name, value):
+def _set(name: str, value: str) -> None:
     """MinerU reads its settings when it is first imported."""
     if "mineru" in sys.modules and os.environ.get(name) != value:
         raise RuntimeError(f"mineru was imported before {name} could be set")
     os.environ[name] = value
 
 
-def _fetch(tier):
+def _fetch(tier: str) -> None:
     """Have the tier's models, so that what is missing shows before the first page; it may download them."""
     from mineru.model.download import download_model_repo
     from mineru.model.registry import model_repos_for_tier

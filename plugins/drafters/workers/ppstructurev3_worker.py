@@ -1,9 +1,13 @@
 """Runs PP-StructureV3 in PaddleOCR's own environment; returns `LayoutParsingResultV2.json["res"]` of a page image."""
 
+from __future__ import annotations
+
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib.metadata import version as installed
+from typing import Any
 
 #: Models by what they are for, as PaddleX 3.7 has them in PP-StructureV3; the OCR models depend on the language.
 LAYOUT = ("PP-DocLayout_plus-L", "PP-DocBlockLayout")
@@ -22,11 +26,11 @@ TABLES = (
 FORMULAS = ("PP-FormulaNet_plus-L",)
 
 
-def version():
+def version() -> str:
     return installed("paddleocr")
 
 
-def load(options):
+def load(options: dict[str, Any]) -> Callable[[str], Any]:
     home = _use_models_of(options["models"]) if options["models"] else None
     from paddleocr import PPStructureV3
 
@@ -53,17 +57,16 @@ def load(options):
             raise FileNotFoundError(f"missing models: {', '.join(missing)}{where}") from e
         raise
 
-    def read(path):
+    def read(path: str, home: Any = home) -> Any:  # the folder of links lives as long as the reader
         results = list(pipeline.predict(path, use_table_orientation_classify=options["tables"]))
         if len(results) != 1:
             raise ValueError(f"PP-StructureV3 gave {len(results)} results for one page")
         return results[0].json["res"]
 
-    read.home = home  # the folder of links lives as long as the reader
     return read
 
 
-def _use_models_of(folder):
+def _use_models_of(folder: str) -> tempfile.TemporaryDirectory[str]:
     """PaddleX looks for models in `official_models` of its home: a temporary home whose folder of that name is a link.
     Returns what keeps it alive."""
     if not os.path.isdir(folder):
@@ -77,7 +80,7 @@ def _use_models_of(folder):
     return home
 
 
-def _missing(options):
+def _missing(options: dict[str, Any]) -> list[str]:
     """The models that are needed and not there, by name."""
     from paddlex.utils.cache import CACHE_DIR
 
