@@ -97,7 +97,8 @@ class Drafts:
 
     def _worker(self, name: str) -> Path:
         """A worker script that answers with what the library said when it was recorded."""
-        found = [p for p in sorted(NATIVE.glob(f"{name}*.json")) if "_server" not in p.stem]
+        recorded = sorted([*NATIVE.glob(f"{name}.json"), *NATIVE.glob(f"{name}_*.json")])
+        found = [p for p in recorded if "_server" not in p.stem]
         assert found, f"no recorded JSON of drafter {name}: tests/data/native/{name}.json"
         script = self.folder / f"{name}_recorded.py"
         script.write_text(
