@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from hsdkit_plugins.drafters import docling
-from hsdkit_plugins.drafters._docling import convert, convert_words, table
+from hsdkit_plugins.drafters._docling import convert, table
+from hsdkit_plugins.drafters._docling_words import convert_words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -114,6 +115,26 @@ def test_the_native_pipeline_s_words_become_paragraphs_in_reading_order():
         (Label.HEADING, "The task"),
     ]
     assert regions[2].text.startswith("A parser looks at the picture of a page and writes down what")
+
+
+@pytest.mark.parametrize("turn", [1, 3])
+def test_a_page_that_was_set_sideways_is_read_sideways(turn: int):
+    """The recorded page, turned clockwise by quarters: its boxes turned with it."""
+    native = recorded("docling_words.json")
+    size = native["pages"]["1"]["size"]
+    width, height = size["width"], size["height"]
+    for item in native["texts"]:
+        b = item["prov"][0]["bbox"]
+        left, top, right, bottom = b["l"], height - b["t"], b["r"], height - b["b"]
+        turned = (
+            (height - bottom, left, height - top, right) if turn == 1 else (top, width - right, bottom, width - left)
+        )
+        b |= dict(zip("ltrb", turned, strict=True)) | {"coord_origin": "TOPLEFT"}
+    size |= {"width": height, "height": width}
+    upright = convert_words(recorded("docling_words.json"), Page(1, Image.new("RGB", (596, 841)), "report.pdf"))
+    sideways = convert_words(native, Page(1, Image.new("RGB", (841, 596)), "report.pdf"))
+    assert [r.text for r in sideways.regions] == [r.text for r in upright.regions]
+    assert sideways.regions[0].box.height > sideways.regions[0].box.width
 
 
 def test_a_document_without_words_is_an_empty_draft():

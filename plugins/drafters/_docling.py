@@ -7,18 +7,15 @@ references; its order is the reading order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from html import escape
 from typing import Any
 
 from hsdkit_plugins.drafters._lines import bounding
 from hsdkit_plugins.drafters._native import Findings, latex, list_text, number, paragraph
-from hsdkit_plugins.drafters.pdftext import regions_from
 
 from hsdkit.documents import Page
 from hsdkit.regions import Box, Draft, Format, Label, Region
 from hsdkit.spelling import join_texts
-from hsdkit.textlayer import TextLayer, Word
 
 #: Docling's labels of text items; those that are missing here hold running text.
 LABELS = {
@@ -53,27 +50,12 @@ Json = dict[str, Any]
 
 def convert(native: Any, page: Page) -> Draft:
     """The draft of docling's standard pipeline. Raises `ValueError` for JSON that is no DoclingDocument."""
-    reader = _Reader(native, page)
+    reader = DoclingReader(native, page)
     reader.children(native["body"])
     return reader.found.draft("docling")
 
 
-def convert_words(native: Any, page: Page) -> Draft:
-    """The draft of docling's native pipeline, which gives the words of the PDF and its pictures: paragraphs, headings,
-    tables and reading order come from their geometry. Raises `ValueError` for JSON that is no DoclingDocument."""
-    reader = _Reader(native, page)
-    words = []
-    for item in reader.found.objects(native.get("texts")):
-        for box, text in reader.parts(item):
-            if text := paragraph(text):
-                # A cell is as high as its font; letters without tails stand at a fifth of it.
-                words.append(Word(text, box, box.y1 - 0.2 * box.height, box.height))
-    pictures = [box for item in reader.found.objects(native.get("pictures")) for box, _ in reader.parts(item)]
-    regions = regions_from(TextLayer(tuple(words), (), tuple(pictures)), page.width, page.height) if words else []
-    return replace(reader.found.draft("docling"), regions=tuple(regions))
-
-
-class _Reader:
+class DoclingReader:
     """Walks the tree, each item once: captions are both children and named by their table."""
 
     def __init__(self, native: Any, page: Page) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hsdkit_plugins.drafters._docling import convert, convert_words
+from hsdkit_plugins.drafters._docling import convert
+from hsdkit_plugins.drafters._docling_words import convert_words
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
