@@ -32,7 +32,7 @@ def misread(
     """The text with `rate` edits (Levenshtein) per printed character, markup not counted.
 
     Of the errors the share `deletions` loses a character, `insertions` adds one, the others take a character for one
-    that looks like it. Every character draws its own numbers: the errors of a low rate are among those of a higher one.
+    that looks like it. Every character draws its own numbers: most errors of a low rate are made at a higher one too.
     A word or cell never disappears, so that no blanks meet: they would be read as columns.
     """
     out: list[str] = []
