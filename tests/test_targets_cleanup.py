@@ -8,8 +8,14 @@ import time
 import pytest
 from hsdkit_plugins.targets.cleanup import clean, without_loop
 from hsdkit_plugins.targets.dialects import Dialect
+from hsdkit_plugins.targets.formats.blocks import Layout
+from hsdkit_plugins.targets.formats.doctags import DocTags
+from hsdkit_plugins.targets.formats.grounding import Grounding
+from hsdkit_plugins.targets.formats.records import Records
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from hsdkit.regions import Label
 
 HTML, MARKDOWN = Dialect(), Dialect(tables="markdown")
 
@@ -89,4 +95,21 @@ def test_every_table_tag_is_closed_in_order(tokens: list[str]) -> None:
 def test_no_output_takes_long_to_clean(start: str, filling: str):
     begin = time.process_time()
     clean(start + filling * 20_000 + "b", HTML)
+    assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize(
+    ("layout", "start", "filling"),
+    [
+        (Records({Label.TEXT: "Text"}), '[{"bbox": [1, 2, 3, 4], "text": "', '"'),
+        (Records({Label.TEXT: "Text"}), "", '[{"text": "a"}, '),
+        (Grounding({Label.TEXT: "text"}), "<|ref|>text<|/ref|><|det|>[[1, 2, 3, 4]]<|/det|>", "<|ref|>"),
+        (DocTags(), "<otsl>", "<lcel>"),
+        (DocTags(), "<otsl>", "<fcel><ucel><nl>"),
+        (DocTags(), "", "<text>"),
+    ],
+)
+def test_no_structured_output_does_either(layout: Layout, start: str, filling: str):
+    begin = time.process_time()
+    clean(start + filling * 4_000 + "b", Dialect(layout=layout), "length")
     assert time.process_time() - begin < 2

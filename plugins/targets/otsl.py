@@ -58,17 +58,17 @@ def otsl_grid(text: str) -> Grid:
         for c, place in enumerate(row):
             if (r, c) in covered:
                 continue
-            cell = Cell() if isinstance(place, str) else place
+            if isinstance(place, str):  # what should cover it is not there
+                out.append(Cell())
+                continue
             columns = 1
             while _at(matrix, r, c + columns) == _LEFT and (r, c + columns) not in covered:
                 columns += 1
             rows = 1
             while _covers(matrix, covered, r + rows, c, columns):
                 rows += 1
-            if isinstance(place, str):
-                rows = columns = 1
             covered |= {(r + i, c + j) for i in range(rows) for j in range(columns)}
-            out.append(replace(cell, rows=rows, columns=columns))
+            out.append(replace(place, rows=rows, columns=columns))
         grid.append(out)
     return grid
 
