@@ -83,7 +83,7 @@ def test_its_own_environment_comes_first_then_this_process(home: Path):
     with pytest.raises(PluginError) as caught:
         absent.drafter(FakeConfig())
     said = str(caught.value)
-    for way in ("`hsdkit drafter install fake`", "drafter.url=http://HOST:PORT (fake-serve)", "install fake beside"):
+    for way in ("`hsdkit drafter install fake`", "drafter.url=http://HOST:PORT (fake-serve)", "install fake==1.2 beside"):
         assert way in said
     here = library(home, environment=Environment("fake", absent.environment.requirements, "json", "fake"))
     assert where(here.drafter(FakeConfig())) == "this process"

@@ -130,8 +130,12 @@ class HeavyDrafter:
 
     @cached_property
     def _code(self) -> str:
-        """A digest of the script and of the module that converts: drafts of other code are other drafts."""
-        files = [self._library.script, Path(inspect.getfile(inspect.unwrap(self._library.convert)))]
+        """A digest of the script and of the code that converts, with the modules beside it in its package: drafts of
+        other code are other drafts."""
+        convert = inspect.unwrap(self._library.convert)
+        own = Path(inspect.getfile(convert))
+        in_package = "." in convert.__module__
+        files = [self._library.script, *(sorted(own.parent.glob("*.py")) if in_package else [own])]
         return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()[:16]
 
     def _handed_over(self, page: Page) -> Path:
@@ -175,7 +179,7 @@ def reader(library: Library, config: WorkerOptions) -> Reader:
     if config.via == "process":
         raise PluginError(
             f"drafter {environment.name!r} cannot run in this process: {environment.module} cannot be imported "
-            f"(pip install {environment.distribution}); {missing(environment)}"
+            f"(pip install {environment.pins[0]}); {missing(environment)}"
         )
     raise PluginError(f"drafter {environment.name!r} is not installed: {ways(environment)}")
 
@@ -193,5 +197,5 @@ def ways(environment: Environment) -> str:
     server = f" ({environment.server})" if environment.server else ""
     return (
         f"`hsdkit drafter install {environment.name}` makes an environment of its own for it; or name a running server "
-        f"with drafter.url=http://HOST:PORT{server}; or install {environment.distribution} beside hsdkit"
+        f"with drafter.url=http://HOST:PORT{server}; or install {environment.pins[0]} beside hsdkit"
     )

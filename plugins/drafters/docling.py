@@ -49,10 +49,7 @@ class DoclingConfig(WorkerOptions):
         super().__post_init__()
         if self.threads < 0:
             raise ValueError(f"threads={self.threads}: must be at least 0 (docling's own choice)")
-        if self.url and self.pipeline == "native":
-            raise ValueError(f"pipeline=native: is not what the server at url={self.url} runs; leave one out")
-        if self.url and self.artifacts_path:
-            raise ValueError(f"artifacts_path={self.artifacts_path}: the server at url={self.url} has its own models")
+        self.refuse_with_url("pipeline", "artifacts_path", "threads")
 
     def options(self) -> dict[str, Any]:
         path = str(Path(self.artifacts_path).expanduser().absolute()) if self.artifacts_path else ""
