@@ -142,6 +142,9 @@ def test_the_repository_that_cannot_be_fetched_is_named_with_its_place(
     )
 
 
-def test_a_setting_that_would_come_too_late_is_an_error(made_parsers: list[dict[str, Any]]):
-    with pytest.raises(RuntimeError, match="mineru was imported before MINERU_DEVICE_MODE could be set"):
+def test_a_setting_that_would_come_too_late_is_an_error(
+    made_parsers: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+):
+    module(monkeypatch, "mineru.config")
+    with pytest.raises(RuntimeError, match="mineru was in use before MINERU_DEVICE_MODE could be set"):
         load_mineru(tier="flash", device="cuda:7")

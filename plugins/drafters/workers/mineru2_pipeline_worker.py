@@ -27,8 +27,8 @@ class NoImages:
 
 
 def load(options: dict[str, Any]) -> Callable[[str], Any]:
-    if "mineru" in sys.modules and (options["models"] or options["device"]):
-        raise RuntimeError("mineru was imported before its models folder and device could be set")
+    if "mineru.utils.config_reader" in sys.modules and options["models"]:
+        raise RuntimeError("mineru was in use before its models folder could be set")
     os.environ["MINERU_LOG_LEVEL"] = "ERROR"
     if options["device"]:
         os.environ["MINERU_DEVICE_MODE"] = options["device"]

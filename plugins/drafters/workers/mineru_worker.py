@@ -37,9 +37,9 @@ def load(options: dict[str, Any]) -> Callable[[str], Any]:
 
 
 def _set(name: str, value: str) -> None:
-    """MinerU reads its settings when it is first imported."""
-    if "mineru" in sys.modules and os.environ.get(name) != value:
-        raise RuntimeError(f"mineru was imported before {name} could be set")
+    """MinerU reads its settings when its config is first imported."""
+    if "mineru.config" in sys.modules and os.environ.get(name) != value:
+        raise RuntimeError(f"mineru was in use before {name} could be set")
     os.environ[name] = value
 
 
