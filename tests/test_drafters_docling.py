@@ -255,7 +255,8 @@ def test_a_server_that_converts_nothing_is_an_error(answer: Any):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [({"threads": -1}, "threads=-1"), ({"url": "http://h", "pipeline": "native"}, "pipeline=native"),
-     ({"url": "http://h", "artifacts_path": "/m"}, "artifacts_path=/m"), ({"url": "http://h", "threads": 2}, "threads=2"), ({"url": "h:5001"}, "url=h:5001"),
+     ({"url": "http://h", "artifacts_path": "/m"}, "artifacts_path=/m"),
+     ({"url": "http://h", "threads": 2}, "threads=2"), ({"url": "h:5001"}, "url=h:5001"),
      ({"via": "server"}, "via=server"), ({"via": "process", "url": "http://h"}, "via=process"),
      ({"timeout": 0}, "timeout=0"), ({"max_pages": 0}, "max_pages=0")],
 )  # fmt: skip
