@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -61,14 +60,14 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def _changed(recorded: Any, path: tuple[Any, ...], value: Any) -> Any:
-    result = copy.deepcopy(recorded)
-    holder = result
-    for key in path[:-1]:
-        holder = holder[key]
-    if value is ...:
-        del holder[path[-1]]
+    """A copy with another value at the path, `...` for none; what is not on the way to it is shared."""
+    result = recorded.copy()
+    if len(path) > 1:
+        result[path[0]] = _changed(recorded[path[0]], path[1:], value)
+    elif value is ...:
+        del result[path[0]]
     else:
-        holder[path[-1]] = copy.deepcopy(value)
+        result[path[0]] = value
     return result
 
 
