@@ -1,6 +1,10 @@
-"""Builds docling.json with docling-core's own classes: `python tests/data/native/record_docling.py`, in the environment
-that `hsdkit drafter install docling` makes. docling_words.json is what docling's native pipeline says of a small PDF
-(examples/scan.pdf has no text, so the first page of examples/report.pdf, cut down to its first words)."""
+"""Records what docling says of a page, in the environment that `hsdkit drafter install docling` makes:
+
+    python tests/data/native/record_docling.py examples/report.pdf
+
+docling.json is a document built with docling-core's own classes, as its models' weights are not at hand;
+docling_words.json is what docling's native pipeline says of the first page of that PDF, cut down to its first words.
+"""
 
 from __future__ import annotations
 
