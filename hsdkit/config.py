@@ -17,7 +17,15 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from hsdkit.components import KINDS, Component, Kind
-from hsdkit.config_layers import Assignment, component_layer, default_layer, experiment_layers, override_layer
+from hsdkit.config_layers import (
+    Assignment,
+    component_layer,
+    default_layer,
+    experiment_layers,
+    override_layer,
+    study_axes,
+    study_note,
+)
 from hsdkit.config_types import convert, describe, field_type, option_names, plain_text, typed_tree
 from hsdkit.documents import MAX_PIXELS, check_options
 from hsdkit.errors import ConfigError, PluginError
@@ -106,6 +114,8 @@ def compose(
 
     trees = _schemas(chosen)
     notes: dict[str, None] = {}
+    if experiment and study_axes(experiment):
+        notes[study_note(str(experiment.value))] = None
     for assignment in layers:
         if note := _foreign(assignment, chosen):
             notes[note] = None

@@ -18,6 +18,9 @@ from hsdkit.suggestions import did_you_mean, nearest
 
 COMMAND_LINE = "command line"
 
+#: The section of an experiment that makes it a study.
+STUDY = "sweep"
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
@@ -57,6 +60,31 @@ def component_layer(kind: Kind, name: str) -> list[Assignment]:
 
 def experiment_layers(choice: Assignment | None) -> list[Assignment]:
     """The chosen experiment, after the one it builds on (its own `experiment:` key), if any."""
+    layers = [[a for a in layer if a.key not in ("experiment", STUDY)] for layer in _chain(choice)]
+    return [a for layer in reversed(layers) for a in layer]
+
+
+def study_axes(choice: Assignment | None) -> dict[str, Any]:
+    """What the experiment says under `sweep:`, or else the one it builds on: axes for `hsdkit sweep`, {} for none.
+    Raises `ConfigError` when that is no mapping."""
+    for layer in _chain(choice):
+        for a in layer:
+            if a.key == STUDY:
+                if not isinstance(a.value, Mapping):
+                    raise ConfigError(f"{a.origin}: {STUDY} must be a mapping from options to lists of values")
+                return dict(a.value)
+    return {}
+
+
+def study_note(name: str) -> str:
+    """What a run is told of an experiment that is a study."""
+    return (
+        f"experiment {name} is a study, this is one run of it: `hsdkit sweep experiment={name}` goes through them all"
+    )
+
+
+def _chain(choice: Assignment | None) -> list[list[Assignment]]:
+    """The layer of the chosen experiment, then those of the ones it builds on."""
     layers: list[list[Assignment]] = []
     seen: list[str] = []
     while choice is not None and choice.value not in (None, "null"):
@@ -64,10 +92,9 @@ def experiment_layers(choice: Assignment | None) -> list[Assignment]:
         if name in seen:
             raise ConfigError(f"experiments build on each other in a circle: {' -> '.join([*seen, name])}")
         seen.append(name)
-        layer = _read(_experiment(name, choice.origin), f"experiment {name}")
-        choice = next((a for a in layer if a.key == "experiment"), None)
-        layers.append([a for a in layer if a.key != "experiment"])
-    return [a for layer in reversed(layers) for a in layer]
+        layers.append(_read(_experiment(name, choice.origin), f"experiment {name}"))
+        choice = next((a for a in layers[-1] if a.key == "experiment"), None)
+    return layers
 
 
 def experiments() -> list[str]:

@@ -67,6 +67,18 @@ class Pipeline:
     def verifier(self) -> Verifier:
         return self._registry.build("verifier", self.config.verifier.name, self.config.verifier.options)
 
+    def with_config(self, config: RunConfig) -> Pipeline:
+        """A pipeline for another configuration. It shares the loaded model and the drafter where their settings are the
+        same; verifier and experience are its own."""
+        other = Pipeline(config, registry=self._registry)
+        old, new = self.config.composed, config.composed
+        shared = ["drafter"] if all(old[k] == new[k] for k in ("drafter", "reuse_drafts")) else []
+        shared += ["target", "engine"] if all(old[k] == new[k] for k in ("target", "engine")) else []
+        for name in shared:
+            if name in self.__dict__:  # where cached_property keeps it, once it is built
+                other.__dict__[name] = self.__dict__[name]
+        return other
+
     def load(self) -> None:
         """Build every component now, the model included, and let the engine measure what a step costs if that is to set
         the budget, so that the first page does not pay for it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,6 +17,18 @@ def package_version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def machine() -> dict[str, Any]:
+    """Where a measurement ran: times of other machines do not compare."""
+    import torch
+
+    return {
+        "platform": platform.platform(),
+        "processor": platform.processor(),
+        "cpus": os.cpu_count(),
+        "torch_threads": torch.get_num_threads(),
+    }
 
 
 def versions(target: Target | None) -> dict[str, str]:

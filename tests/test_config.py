@@ -16,7 +16,7 @@ from toys import TOY, Toys, ToyTargetConfig, ToyVerifierConfig, toy_registry
 from hsdkit import hookimpl
 from hsdkit.components import KINDS, Component
 from hsdkit.config import RunConfig, compose
-from hsdkit.config_layers import experiments
+from hsdkit.config_layers import experiments, override_layer, study_axes, study_note
 from hsdkit.errors import ConfigError
 from hsdkit.plugins import Plugins, plugins
 
@@ -135,7 +135,9 @@ def test_options_of_another_target_are_not_carried_over(tmp_path: Path):
 def test_every_shipped_experiment_composes():
     assert "paper" in experiments()
     for name in experiments():
-        assert compose([f"experiment={name}"]).notes == ()
+        [choice] = override_layer([f"experiment={name}"])
+        expected = (study_note(name),) if study_axes(choice) else ()
+        assert compose([f"experiment={name}"]).notes == expected
 
 
 def test_the_paper_experiment_is_the_published_setting():

@@ -58,7 +58,7 @@ class ToyTargetConfig:
 
 
 class ToyTarget:
-    name, dpi = "toy", 72
+    name, dpi, separator = "toy", 72, "\n\n"
     eos_ids = frozenset({0})
 
     def __init__(self, config: ToyTargetConfig) -> None:
@@ -71,6 +71,9 @@ class ToyTarget:
 
     def clean(self, text: str, finish_reason: str = "eos") -> str:
         return text.replace("RAW ", "")
+
+    def page_drafts(self, regions: Any, image: Any, read: Any = None) -> tuple[str, ...]:
+        return tuple(r.text for r in regions)
 
     def regions(self, text: str, image: Any) -> tuple[Region, ...]:
         """It says where on the page it read what: in one place."""

@@ -19,12 +19,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a side made of a page, and the wall seconds `verify` it took from page image and draft to tokens."""
+    """What a side made of a page, and the wall seconds `verify` it took from page image and draft to tokens. `text` is
+    the raw output of a verifier."""
 
     tokens: tuple[int, ...]
     finish_reason: FinishReason
     stages: tuple[StageResult, ...]
     verify: float
+    text: str = ""
 
     @property
     def page_prefill(self) -> float:

@@ -47,7 +47,7 @@ class VerifierSide:
         seconds = time.perf_counter() - start
         final = final_stage(verdict.stages)
         tokens = tuple(t for s in final.sequences for t in s.tokens) if final else ()
-        return Output(tokens, verdict.finish_reason, verdict.stages, seconds)
+        return Output(tokens, verdict.finish_reason, verdict.stages, seconds, verdict.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from hsdkit.cli.drafter import drafter
 from hsdkit.cli.plugins import plugins
 from hsdkit.cli.run import run
 from hsdkit.errors import ConfigError, HsdkitError
+from hsdkit.cli.sweep import sweep
 
 log = logging.getLogger(__name__)
 
@@ -76,4 +77,5 @@ app.command()(bench)
 app.command()(draft)
 app.add_typer(drafter)
 app.command()(plugins)
+app.command()(sweep)
 app.command()(doctor)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,8 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from hsdkit.bench import BenchResult, Sample, Spread, Summary
+from hsdkit.bench.traces import PageTrace, traces
 from hsdkit.cli.console import plain
 from hsdkit.files import make_folder, write_whole
+from hsdkit.results_json import dumps, stage_to_json
+from hsdkit.versions import machine
 
 _MOST_SHOWN = 5
 
@@ -107,17 +108,10 @@ def write_json(
     folder: Path, result: BenchResult, summaries: Sequence[Summary], settings: dict[str, Any], versions: dict[str, str]
 ) -> Path:
     """Write bench.json: everything the table is made of. Raises `OutputError`."""
-    import torch
-
     content = {
         "settings": settings,
         "versions": versions,
-        "machine": {
-            "platform": platform.platform(),
-            "processor": platform.processor(),
-            "cpus": os.cpu_count(),
-            "torch_threads": torch.get_num_threads(),
-        },
+        "machine": machine(),
         "rounds": result.rounds,
         "interrupted": result.interrupted,
         "warm_up_seconds": result.warm_up,
@@ -127,7 +121,9 @@ def write_json(
         "notes": list(result.notes),
     }
     make_folder(folder)
-    return write_whole(folder / "bench.json", (json.dumps(content, indent=1, ensure_ascii=False, default=str), "\n"))
+    head = json.dumps(content, indent=1, ensure_ascii=False, default=str).removesuffix("\n}")
+    lines = ",\n".join(dumps(_trace_json(t)) for t in traces(result.samples))  # hundreds of steps: a page a line
+    return write_whole(folder / "bench.json", (head, ',\n "traces": [\n', lines, "\n ]\n}\n"))
 
 
 def _summary_json(s: Summary) -> dict[str, Any]:
@@ -135,6 +131,11 @@ def _summary_json(s: Summary) -> dict[str, Any]:
     found["speedups"] = {n: {"e2e": asdict(a), "decode": asdict(b)} for n, (a, b) in s.speedups.items()}
     found["differing"] = [{"document": d, "page": p, **asdict(first)} for d, p, first in s.differing]
     return found
+
+
+def _trace_json(t: PageTrace) -> dict[str, Any]:
+    stages = [stage_to_json(stage) for stage in t.stages]
+    return {"document": t.document, "page": t.page, "side": t.side, "draft": t.draft, "stages": stages}
 
 
 def _sample_json(s: Sample) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Studies: many configurations measured on the same pages (`sweep`), shown (`report`), and told apart (`compare`)."""

@@ -1,0 +1,71 @@
+"""What a measurement depends on, as one short text: settings, the files they name, documents, versions, rounds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hsdkit.versions import PACKAGES, package_version
+
+#: Settings that do not change what is measured.
+_ASIDE = frozenset({"output", "experiment", "save_drafts", "input", "password"})
+
+_CHUNK = 1 << 20
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file; "" when it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except OSError:
+        return ""
+    return digest.hexdigest()
+
+
+def input_digests(paths: Iterable[Path]) -> dict[str, str]:
+    """SHA-256 of each document, by its path."""
+    return {str(path): file_digest(path) for path in paths}
+
+
+def relevant(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a measurement depends on."""
+    return {k: v for k, v in settings.items() if k not in _ASIDE}
+
+
+def fingerprint(settings: Mapping[str, Any], inputs: Mapping[str, str], **more: Any) -> str:
+    """Sixteen hexadecimal digits that change with anything a measurement depends on. Folders that settings name (a
+    checkpoint on disk) count by name, files by content."""
+    kept = relevant(settings)
+    content = {
+        "settings": kept,
+        "files": {name: file_digest(Path(name)) for name in sorted(set(_texts(kept))) if _is_file(name)},
+        "inputs": [[Path(path).name, digest] for path, digest in inputs.items()],
+        "versions": {name: package_version(name) for name in PACKAGES},
+        **more,
+    }
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # too long for a name, or with characters no name has
+        return False
