@@ -41,7 +41,8 @@ class SequenceResult:
     """One decoded sequence (a page or a region crop).
 
     `tokens` are the emitted ids, a final end token included; the first comes from the prefill, the rest from `steps`.
-    `pieces` is the text of each token; joined they are `text`.
+    `pieces` is the text of each token; joined they are `text`. Of the `prompt_tokens`, `image_tokens` stand for the
+    image (0 where the model's config does not say which).
     """
 
     tokens: tuple[int, ...]
@@ -50,6 +51,7 @@ class SequenceResult:
     steps: tuple[Step, ...] = ()
     pieces: tuple[str, ...] = ()
     prompt_tokens: int = 0
+    image_tokens: int = 0
 
     @property
     def aal(self) -> float:

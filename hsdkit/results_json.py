@@ -58,7 +58,7 @@ def page_to_json(page: PageResult) -> Json:
         "text": page.text,
         "regions": [_region_to_json(r) for r in page.regions],
         "draft": draft_to_json(page.draft),
-        "stages": [_stage_to_json(s) for s in page.stages],
+        "stages": [stage_to_json(s) for s in page.stages],
     }
 
 
@@ -70,7 +70,7 @@ def page_from_json(data: Json) -> PageResult:
         notes=tuple(data["notes"]),
         regions=tuple(map(_region_from_json, data.get("regions", ()))),
         draft=draft_from_json(data["draft"]),
-        stages=tuple(_stage_from_json(s) for s in data["stages"]),
+        stages=tuple(stage_from_json(s) for s in data["stages"]),
     )
 
 
@@ -104,7 +104,7 @@ def _region_from_json(data: Json) -> Region:
     return Region(box, label, data["text"], data["format"], data["level"], data["score"])
 
 
-def _stage_to_json(stage: StageResult) -> Json:
+def stage_to_json(stage: StageResult) -> Json:
     return {
         "name": stage.name,
         "forwards": stage.forwards,
@@ -114,7 +114,7 @@ def _stage_to_json(stage: StageResult) -> Json:
     }
 
 
-def _stage_from_json(data: Json) -> StageResult:
+def stage_from_json(data: Json) -> StageResult:
     return StageResult(
         data["name"],
         tuple(_sequence_from_json(s) for s in data["sequences"]),
@@ -130,6 +130,7 @@ def _sequence_to_json(sequence: SequenceResult) -> Json:
         "text": sequence.text,
         "finish_reason": sequence.finish_reason,
         "prompt_tokens": sequence.prompt_tokens,
+        "image_tokens": sequence.image_tokens,
         "aal": sequence.aal,
         "tokens": list(sequence.tokens),
         "pieces": list(sequence.pieces),
@@ -145,6 +146,7 @@ def _sequence_from_json(data: Json) -> SequenceResult:
         tuple(Step(*row) for row in zip(*(data["steps"][c] for c in _STEP_COLUMNS), strict=True)),
         tuple(data["pieces"]),
         data["prompt_tokens"],
+        data.get("image_tokens", 0),
     )
 
 

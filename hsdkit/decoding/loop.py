@@ -88,7 +88,7 @@ def decode(
         decode=seconds,
         host=seconds - verifying,
     )
-    return Decoded(tuple(row.result() for row in rows), times, forwards)
+    return Decoded(tuple(row.result(prefill.image_token) for row in rows), times, forwards)
 
 
 def best_tokens(logits: torch.Tensor) -> list[Any]:

@@ -27,13 +27,15 @@ class Codec(Protocol):
 class Prefill:
     """After the prompts: `logits` (B, V) for the first new token of each row, `lengths` (B,) cached tokens of each row,
     `positions` (B,) the position of the first new token (max over axes of the prompt's positions, plus 1), `prompts`
-    the prompt ids of each row without padding, `encode_seconds` the time in preprocessing and the vision tower."""
+    the prompt ids of each row without padding, `encode_seconds` the time in preprocessing and the vision tower. Tokens
+    of id `image_token` stand for the image."""
 
     logits: torch.Tensor
     lengths: list[int]
     positions: list[int]
     prompts: list[list[int]]
     encode_seconds: float
+    image_token: int | None = None
 
 
 class TargetModel(Protocol):

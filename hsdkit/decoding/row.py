@@ -65,7 +65,7 @@ class Row:
             self._matcher.update(tokens, accepted, source)
         return "".join(pieces)
 
-    def result(self) -> SequenceResult:
+    def result(self, image_token: int | None = None) -> SequenceResult:
         assert self.finish_reason is not None
         self._pieces[-1] += self._text.flush()
         return SequenceResult(
@@ -75,4 +75,5 @@ class Row:
             steps=tuple(self.steps),
             pieces=tuple(self._pieces),
             prompt_tokens=len(self.prompt),
+            image_tokens=0 if image_token is None else self.prompt.count(image_token),
         )

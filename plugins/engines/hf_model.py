@@ -48,6 +48,8 @@ class HFModel:
         sections = (getattr(text_config, "rope_parameters", None) or {}).get("mrope_section")
         self._axes = len(sections) if sections and self._rope_index else 0
         self._text_config = text_config
+        names = ("image_token_id", "image_token_index")
+        self._image_token = next((i for n in names if (i := getattr(self.model.config, n, None)) is not None), None)
         self._vision = _VisionClock(self.model)
 
     def prefill(self, requests: Sequence[DecodeRequest], cache: RaggedCache) -> Prefill:
@@ -74,6 +76,7 @@ class HFModel:
             positions=(highest.masked_fill(attention_mask == 0, -1).amax(-1) + 1).tolist(),
             prompts=[ids[:n] for ids, n in zip(inputs["input_ids"].tolist(), lengths.tolist(), strict=True)],
             encode_seconds=preprocessing + self._vision.seconds,
+            image_token=self._image_token,
         )
 
     def verify(

@@ -1,0 +1,100 @@
+"""Recorded steps out of result files: a NAME.json of `hsdkit run` (one side), a bench.json (every side, same run)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hsdkit.errors import DocumentError
+from hsdkit.results import DocumentResult, StageResult
+from hsdkit.results_json import stage_from_json
+
+#: Sides that measure plain decoding, the best first.
+PLAIN = ("autoregressive", "generate")
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """What `side` (a verifier) did on a page: seconds of drafting, and its stages."""
+
+    document: str
+    page: int
+    side: str
+    draft: float
+    stages: tuple[StageResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """`settings` and `versions` are those of the run; `threads` CPU threads of its model, where they are known.
+    `skipped`: pages that failed."""
+
+    pages: tuple[PageRecord, ...]
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    threads: int | None = None
+    skipped: int = 0
+
+    @property
+    def max_rows(self) -> int:
+        return int((self.settings.get("engine") or {}).get("max_rows") or 32)
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """Its name and options."""
+        found = self.settings.get("target")
+        return found if isinstance(found, dict) else {}
+
+    def of(self, side: str) -> dict[tuple[str, int], PageRecord]:
+        return {(p.document, p.page): p for p in self.pages if p.side == side}
+
+    @property
+    def sides(self) -> list[str]:
+        return list(dict.fromkeys(p.side for p in self.pages))
+
+
+def load(paths: Iterable[Path]) -> Records:
+    """All files as one. Raises `DocumentError` for a file that holds no steps, and for files of different targets."""
+    found = [_load(path) for path in paths]
+    first = found[0]
+    for path, other in zip(paths, found, strict=True):
+        if other.target != first.target:
+            raise DocumentError(f"{path}: made with another target than the first file; give them one at a time")
+    pages = tuple({(p.document, p.page, p.side): p for records in found for p in records.pages}.values())
+    if not pages:
+        raise DocumentError(f"{', '.join(map(str, paths))}: no page in it was decoded, so there is nothing to predict")
+    return Records(pages, first.settings, first.versions, first.threads, sum(r.skipped for r in found))
+
+
+def _load(path: Path) -> Records:
+    try:
+        data = json.loads(path.read_bytes())
+        if "samples" not in data:
+            return _run(DocumentResult.load(path))
+        if "traces" not in data:
+            raise DocumentError(f"{path}: it was written before bench.json held steps: run `hsdkit bench` again")
+        return _bench(data)
+    except OSError as e:
+        raise DocumentError(f"{path}: {e.strerror}") from e
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise DocumentError(
+            f"{path}: not a NAME.json of `hsdkit run` or a bench.json of `hsdkit bench` ({type(e).__name__}: {e})"
+        ) from e
+
+
+def _bench(data: dict[str, Any]) -> Records:
+    pages = [
+        PageRecord(t["document"], t["page"], t["side"], t["draft"], tuple(map(stage_from_json, t["stages"])))
+        for t in data["traces"]
+    ]
+    threads = (data.get("machine") or {}).get("torch_threads")
+    return Records(tuple(pages), data["settings"], data["versions"], threads, len(data.get("failures", ())))
+
+
+def _run(document: DocumentResult) -> Records:
+    good = [p for p in document.pages if p.error is None and p.stages]
+    pages = tuple(PageRecord(document.source, p.number, p.verifier, p.draft.seconds, p.stages) for p in good)
+    return Records(pages, document.settings, document.versions, None, len(document.pages) - len(good))
