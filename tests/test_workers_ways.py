@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import threading
@@ -16,7 +17,7 @@ from heavy import FakeConfig, library, make_ready, page
 
 from hsdkit.components import Environment
 from hsdkit.errors import DrafterError, PluginError
-from hsdkit.workers import HeavyDrafter, Server
+from hsdkit.workers import HeavyDrafter, Server, server
 from hsdkit.workers.environments import folder
 
 
@@ -46,6 +47,28 @@ class Answering(BaseHTTPRequestHandler):
                 self.reply(200, b"<html>welcome")
             case "/slow":
                 time.sleep(1)  # by then nobody waits for an answer
+            case "/drip":
+                self.send_response(200)
+                self.send_header("Content-Length", "100")
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    for _ in range(100):
+                        self.wfile.write(b" ")
+                        time.sleep(0.02)
+            case "/moved":
+                self.send_response(302)
+                self.send_header("Location", "/echo")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+            case "/broken":
+                self.send_response(500)
+                self.send_header("Content-Length", "100")
+                self.end_headers()
+                self.wfile.write(b"out of memory")
+            case "/long":
+                self.reply(200, b"[" + b"0," * 10_000 + b"0]")
+            case "/deep":
+                self.reply(200, b"[" * 100_000)
             case "/cut":
                 self.send_response(200)
                 self.send_header("Content-Length", "100")
@@ -83,7 +106,11 @@ def test_its_own_environment_comes_first_then_this_process(home: Path):
     with pytest.raises(PluginError) as caught:
         absent.drafter(FakeConfig())
     said = str(caught.value)
-    for way in ("`hsdkit drafter install fake`", "drafter.url=http://HOST:PORT (fake-serve)", "install fake==1.2 beside"):
+    for way in (
+        "`hsdkit drafter install fake`",
+        "drafter.url=http://HOST:PORT (fake-serve)",
+        "install fake==1.2 beside",
+    ):
         assert way in said
     here = library(home, environment=Environment("fake", absent.environment.requirements, "json", "fake"))
     assert where(here.drafter(FakeConfig())) == "this process"
@@ -156,12 +183,41 @@ def test_a_file_is_uploaded_as_a_form_with_its_fields(tmp_path: Path, url: str):
     [("/refuse", '/refuse answers 422 Unprocessable Entity: {"detail": "no such field"}'),
      ("/html", "/html answers something that is not JSON: b'<html>welcome'"),
      ("/slow", "/slow gave no answer in 0.3 s (drafter.timeout=0.3)"),
+     ("/drip", "/drip gave no answer in 0.3 s (drafter.timeout=0.3)"),
+     ("/moved", "/moved answers 302 Found: it sends to /echo; name that server in drafter.url"),
+     ("/broken", "/broken answers 500 Internal Server Error: "),
+     ("/long", "/long answers more than 0.01 MB"),
+     ("/deep", "/deep answers something that is not JSON: b'[["),
      ("/cut", "/cut broke off: IncompleteRead")],
 )  # fmt: skip
-def test_what_a_server_does_wrong_is_told_with_its_address(url: str, path: str, expected: str):
+def test_what_a_server_does_wrong_is_told_with_its_address(
+    url: str, path: str, expected: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(server, "MOST_BYTES", 10_000 if path == "/long" else server.MOST_BYTES)
     with pytest.raises(DrafterError) as caught:
         Server(url, 0.3).post(path, {})
     assert f"{url}{expected}" in str(caught.value)
+
+
+def test_a_server_that_never_answers_is_not_asked_for_ever(home: Path, url: str):
+    asked: list[Path] = []
+
+    def ask(server: Server, file: Path, options: dict[str, Any]) -> Any:
+        asked.append(file)
+        return server.post("/slow", {})
+
+    made = library(home, ask=ask).drafter(FakeConfig(url=url, timeout=0.01))
+    for _ in range(7):
+        with pytest.raises(DrafterError) as caught:
+            made.draft(page())
+    assert str(caught.value) == f"a.png, page 1: {url} gave no answer to 5 pages in a row"
+    assert len(asked) == 5
+
+
+def test_an_answer_that_its_reader_stumbles_over_is_told(home: Path, url: str):
+    made = library(home, ask=lambda server, file, options: server.post("/echo", {})["nothing"])
+    with pytest.raises(DrafterError, match=rf"^a\.png, page 1: {url} answers nonsense: KeyError: 'nothing'$"):
+        made.drafter(FakeConfig(url=url)).draft(page())
 
 
 def test_no_server_is_told_with_how_to_start_one():

@@ -101,8 +101,10 @@ class HeavyDrafter:
                 native = self._reader.read(file)
             finally:
                 file.unlink(missing_ok=True)
-        except (PluginError, DrafterError, DocumentError) as e:
-            raise DrafterError(str(e) if str(e).startswith(page.source or "\0") else f"{where}: {e}") from e
+        except DocumentError as e:  # names file and page itself
+            raise DrafterError(str(e)) from e
+        except (PluginError, DrafterError) as e:
+            raise DrafterError(f"{where}: {e}") from e
         try:
             found = self._library.convert(native, page)
             drafted = found if isinstance(found, Draft) else Draft(tuple(found))
@@ -141,14 +143,14 @@ class HeavyDrafter:
     def _handed_over(self, page: Page) -> Path:
         pdf = page.pdf if self._library.feed == "pdf" else None
         self._pages += 1
-        file = self._folder / f"page{self._pages}.{'png' if pdf is None else 'pdf'}"
         try:
+            file = self._folder / f"page{self._pages}.{'png' if pdf is None else 'pdf'}"
             if pdf is None:
                 page.image.save(file, compress_level=1)
             else:
                 file.write_bytes(pdf)
         except OSError as e:
-            raise DrafterError(f"{file}: cannot be written: {e.strerror or e}") from e
+            raise DrafterError(f"the page cannot be written for {self.name} to read (TMPDIR): {e}") from e
         return file
 
     @cached_property
@@ -172,8 +174,13 @@ def reader(library: Library, config: WorkerOptions) -> Reader:
         def start() -> WorkerProcess:
             return WorkerProcess(python, library.script, config.options())
 
+        def explain(error: str) -> str | None:
+            broken = None if "ModuleNotFoundError" not in error else f"its environment is broken ({error}); {again}"
+            return library.explain(error) or broken
+
+        again = f"hsdkit drafter install {environment.name} --again makes it anew"
         version = environments.installed_version(environment)
-        return Supervisor(environment.name, start, config, library.explain, version)
+        return Supervisor(environment.name, start, config, explain, version)
     if environment.importable:
         return InProcess(environment, library.script, config.options(), library.explain)
     if config.via == "process":

@@ -31,7 +31,9 @@ class InProcess:
             try:
                 with contextlib.redirect_stdout(sys.stderr):
                     self._read = import_script(str(self._script)).load(dict(self._options))
-            except (Exception, SystemExit) as e:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as e:  # libraries exit, and extension modules panic with errors that are no Exception
                 said = describe(e)
                 raise PluginError(self._explain(said) or f"cannot be loaded: {said}") from e
 
@@ -42,7 +44,9 @@ class InProcess:
         try:
             with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
                 return self._read(str(path))
-        except (Exception, SystemExit) as e:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as e:
             said = describe(e)
             raise DrafterError(self._explain(said) or said) from e
 

@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 Via = Literal["auto", "environment", "process", "server"]
 
+#: Of seconds, pages and MB; a system's clock takes no endless waiting.
+_MOST = 1_000_000
+
 
 @dataclass(frozen=True)
 class WorkerOptions:
@@ -34,8 +37,8 @@ class WorkerOptions:
         if self.url and self.via not in ("auto", "server"):
             raise ValueError(f"via={self.via}: does not go with url={self.url}; leave one out")
         for name in ("timeout", "start_timeout", "max_pages", "max_megabytes"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name}={getattr(self, name)}: must be above 0")
+            if not 0 < getattr(self, name) <= _MOST:
+                raise ValueError(f"{name}={getattr(self, name)}: must be above 0 and at most {_MOST:,}")
 
     def refuse_with_url(self, *names: str) -> None:
         """Raise `ValueError` for one of these options that is set although the server at `url` has its own."""

@@ -21,12 +21,18 @@ from hsdkit.workers import serve
 
 log = logging.getLogger(__name__)
 
-#: Lines of a worker's log that are kept for errors.
-_LAST_LINES = 12
+#: Lines of a worker's log that are kept for errors, and how much of each.
+_LAST_LINES, _LINE = 12, 300
+
+#: Most characters of an answer: no page's JSON is longer, and it must not take this process's memory.
+MOST_CHARACTERS = 200_000_000
+
+#: Seconds between looks at whether the process is still there: a child of it may hold its output open.
+_LOOK = 0.2
 
 
 class WorkerDied(Exception):
-    """The process is gone, with what it last said."""
+    """The process is gone, or has been ended for what it answered; with what it last said."""
 
 
 class WorkerTimeout(Exception):
@@ -98,20 +104,40 @@ class WorkerProcess:
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         try:
-            line = self._answers.get(timeout=seconds)
-            if not line:
+            line = self._next_line(seconds)
+            if len(line) >= MOST_CHARACTERS:
+                raise WorkerDied(f"answered with over {MOST_CHARACTERS / 1e6:g} MB")
+            if not line.endswith("\n"):  # nothing more comes, or it was cut short
                 raise self._died()
-            answer = json.loads(line)
+            try:
+                answer = json.loads(line)
+                self.rss = int(answer.get("rss", 0))
+            except (ValueError, TypeError, AttributeError, RecursionError) as e:
+                raise WorkerDied(f"answered something that is no answer ({type(e).__name__}){self._said()}") from None
         except queue.Empty:
             self.end()
             raise WorkerTimeout(self._said()) from None
         except BaseException:  # Ctrl-C while it works, or an answer that is none
             self.end()
             raise
-        self.rss = int(answer.get("rss", 0))
         if "error" in answer:
-            raise WorkerError(answer["error"])
+            raise WorkerError(str(answer["error"]))
         return dict(answer)
+
+    def _next_line(self, seconds: float) -> str:
+        """The next line of the protocol, "" when there is none any more. Raises `queue.Empty` when time is up."""
+        deadline = time.monotonic() + seconds
+        while True:
+            alive = self.alive
+            left = deadline - time.monotonic()
+            try:
+                # What a process said just before it ended is still on its way.
+                return self._answers.get(timeout=max(0.0, min(_LOOK if alive else 0.5, left)))
+            except queue.Empty:
+                if not alive:
+                    return ""
+                if left <= 0:
+                    raise
 
     def _died(self) -> WorkerDied:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -153,14 +179,14 @@ def end_group(process: subprocess.Popen[Any], patience: float = 5.0) -> None:
 
 def _keep(stream: IO[str], lines: deque[str]) -> None:
     with contextlib.suppress(ValueError, OSError):
-        for line in stream:
-            if line := line.strip():
-                lines.append(line[:300])
-                log.debug("worker: %s", line)
+        while piece := stream.readline(_LINE):  # a line may have no end
+            if piece := piece.strip():
+                lines.append(piece)
+                log.debug("worker: %s", piece)
 
 
 def _pass_on(stream: IO[str], answers: queue.SimpleQueue[str]) -> None:
     with contextlib.suppress(ValueError, OSError):
-        for line in stream:
+        while line := stream.readline(MOST_CHARACTERS):
             answers.put(line)
     answers.put("")

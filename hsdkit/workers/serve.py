@@ -1,5 +1,5 @@
 """The worker process: run as `python serve.py SCRIPT OPTIONS`, in the library's own environment, so it imports nothing
-but the standard library. `library.py` reads it, too, to run a script in process the same way.
+but the standard library. `inprocess.py` imports it, too, to run a script in process the same way.
 
 Lines of JSON. It says `{"ready": true, "version": ..., "rss": ...}` once the script's `load(options)` has returned, or
 `{"error": ...}`; then answers each `{"path": FILE}` with `{"native": ..., "rss": ...}` or `{"error": ...}`, in order.
@@ -36,7 +36,11 @@ def describe(error: BaseException | None) -> str:
     """`TypeName: message`, with the errors that caused it, on one line."""
     said: list[str] = []
     while error is not None and len(said) < 5:
-        text = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")
+        try:
+            message = str(error)
+        except Exception:
+            message = "its message cannot be shown"
+        text = f"{type(error).__name__}: {' '.join(message.split())}".rstrip(": ")
         said.append(text if len(text) <= 600 else text[:600] + "...")
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return " <- ".join(said)
@@ -73,7 +77,7 @@ def main() -> int:
         module = import_script(script)
         read = module.load(options)
         version = str(module.version()) if hasattr(module, "version") else ""
-    except (Exception, SystemExit) as e:
+    except BaseException as e:  # libraries exit, and extension modules panic with errors that are no Exception
         say({"error": describe(e)})
         return 1
     say({"ready": True, "version": version, "rss": resident_bytes()})
@@ -81,7 +85,7 @@ def main() -> int:
         request = waiting.get()
         try:
             answer = json.dumps({"native": read(request["path"]), "rss": resident_bytes()})
-        except (Exception, SystemExit) as e:
+        except BaseException as e:
             answer = json.dumps({"error": describe(e), "rss": resident_bytes()})
         answers.write(answer + "\n")
         answers.flush()

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hsdkit.errors import DrafterError
+from hsdkit.errors import DrafterError, HsdkitError, PluginError
 
 _TYPES = {".pdf": "application/pdf", ".png": "image/png"}
 
 #: Most of a server's refusal that is quoted.
 _QUOTED = 300
+
+#: Most bytes of an answer: no page's JSON is longer.
+MOST_BYTES = 200_000_000
+
+#: Pages in a row to which a server gives no answer, after which it is not asked again.
+MOST_SILENCES = 5
+
+
+class ServerSilent(DrafterError):
+    """It did not answer in time."""
 
 
 class Server:
@@ -51,31 +62,65 @@ class Server:
         import urllib.error  # the commands that only list components need none of it
         import urllib.request
 
+        class NoRedirects(urllib.request.HTTPRedirectHandler):
+            """What was posted would be lost on the way."""
+
+            def redirect_request(self, *_: Any) -> None:
+                return None
+
         address = self.url + path
+        deadline = time.monotonic() + self.seconds
         try:
             request = urllib.request.Request(address, body, {"Content-Type": kind} if kind else {})
-            with urllib.request.urlopen(request, timeout=self.seconds) as answer:
-                said = answer.read()
+            with urllib.request.build_opener(NoRedirects).open(request, timeout=self.seconds) as answer:
+                said = _read(answer, deadline)
         except urllib.error.HTTPError as e:
-            with e:
-                quoted = " ".join(e.read().decode("utf-8", "replace").split())[:_QUOTED]
-            raise DrafterError(f"{address} answers {e.code} {e.reason}: {quoted or 'nothing more'}") from e
-        except TimeoutError as e:
-            raise DrafterError(
-                f"{address} gave no answer in {self.seconds:g} s (drafter.timeout={self.seconds:g})"
-            ) from e
+            raise DrafterError(f"{address} answers {e.code} {e.reason}: {_refusal(e, deadline)}") from e
         except (OSError, ValueError) as e:  # URLError, a connection cut, an address that is none
             reason = getattr(e, "reason", e)
             if isinstance(reason, TimeoutError):
-                reason = f"no answer in {self.seconds:g} s (drafter.timeout={self.seconds:g})"
+                raise ServerSilent(
+                    f"{address} gave no answer in {self.seconds:g} s (drafter.timeout={self.seconds:g})"
+                ) from e
             start = f"; start one with: {self._hint}" if self._hint else ""
             raise DrafterError(f"no server can be reached at {address} (drafter.url): {reason}{start}") from e
         except Exception as e:  # http.client has errors of its own
             raise DrafterError(f"{address} broke off: {type(e).__name__}: {e}") from e
+        if len(said) > MOST_BYTES:
+            raise DrafterError(f"{address} answers more than {MOST_BYTES / 1e6:g} MB")
         try:
             return json.loads(said)
         except (ValueError, RecursionError) as e:
             raise DrafterError(f"{address} answers something that is not JSON: {said[:60]!r}") from e
+
+
+def _read(answer: Any, deadline: float, most: int = MOST_BYTES) -> bytes:
+    """The body, or a little more than `most` of it. Raises `TimeoutError` at the deadline, however steadily it drips
+    (the socket's own time limit is for each piece)."""
+    from http.client import IncompleteRead
+
+    found = bytearray()
+    while len(found) <= most:
+        if not (piece := answer.read1(65536)):
+            if answer.length:  # bytes that were announced and have not come
+                raise IncompleteRead(bytes(found), answer.length)
+            break
+        found += piece
+        if time.monotonic() > deadline:
+            raise TimeoutError
+    return bytes(found)
+
+
+def _refusal(error: Any, deadline: float) -> str:
+    """What a server says to an error, as far as it does; where it would send us instead."""
+    if to := error.headers.get("Location"):
+        return f"it sends to {to}; name that server in drafter.url"
+    try:
+        with error:
+            said = _read(error, deadline, 4 * _QUOTED)
+    except Exception:  # cut short, or too late: the error itself is known
+        said = b""
+    return " ".join(said.decode("utf-8", "replace").split())[:_QUOTED] or "nothing more"
 
 
 class Served:
@@ -83,6 +128,7 @@ class Served:
 
     def __init__(self, server: Server, ask: Callable[[Server, Path, dict[str, Any]], Any], options: dict[str, Any]):
         self._server, self._ask, self._options = server, ask, options
+        self._silences = 0
         self.where = f"the server {server.url}"
         self.version = server.url
 
@@ -90,8 +136,21 @@ class Served:
         """The server loads its models itself; whether it is there shows with the first page."""
 
     def read(self, path: Path) -> Any:
-        """Raises `DrafterError`."""
-        return self._ask(self._server, path, self._options)
+        """Raises `DrafterError`, and `PluginError` when the server has been given up: each silence costs its time."""
+        if self._silences >= MOST_SILENCES:
+            raise PluginError(f"{self._server.url} gave no answer to {MOST_SILENCES} pages in a row")
+        try:
+            found = self._ask(self._server, path, self._options)
+        except ServerSilent:
+            self._silences += 1
+            raise
+        except HsdkitError:
+            self._silences = 0
+            raise
+        except Exception as e:  # an answer may be any JSON
+            raise DrafterError(f"{self._server.url} answers nonsense: {type(e).__name__}: {e}") from e
+        self._silences = 0
+        return found
 
     def close(self) -> None:
         pass
