@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-Kind = Literal["drafter", "target", "verifier", "engine"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Kind = Literal["drafter", "target", "verifier", "engine", "benchmark"]
+#: What a run is made of.
+KINDS: tuple[Kind, ...] = ("drafter", "target", "verifier", "engine")
+#: All that plugins can bring: the parts of a run, and what `hsdkit eval` measures it by.
+ALL_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One drafter, target, verifier or engine.
+    """One drafter, target, verifier, engine or benchmark.
 
     `config` is a dataclass type whose fields (all with defaults) are the component's options: their names, types and
     defaults become `drafter.NAME=VALUE` on the command line; it raises `ValueError("NAME=VALUE: why")` for a value that

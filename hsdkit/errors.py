@@ -29,3 +29,7 @@ class OutputError(HsdkitError):
 
 class TargetError(HsdkitError):
     """A checkpoint that cannot be loaded or computes nonsense, or an input it cannot take."""
+
+
+class BenchmarkError(HsdkitError):
+    """Ground truth that cannot be read or is of another format. The message names the file and what to do."""

@@ -88,12 +88,13 @@ class Pipeline:
         if self.verifier.settings.max_packed == "auto":
             self.engine.expected_seconds(1)
 
-    def open(self, path: str | os.PathLike[str]) -> Document:
-        """The document as this run sees it (`pages`, `dpi`, `password`, ...). Raises `DocumentError`."""
+    def open(self, path: str | os.PathLike[str], *, pages: str | None = None) -> Document:
+        """The document as this run sees it (`pages`, `dpi`, `password`, ...), or these `pages` of it. Raises
+        `DocumentError`."""
         c = self.config
         dpi = c.dpi if c.dpi is not None else self.target.dpi
         return open_document(
-            path, pages=c.pages, dpi=dpi, password=c.password, rotate=c.rotate, max_pixels=c.max_pixels
+            path, pages=pages or c.pages, dpi=dpi, password=c.password, rotate=c.rotate, max_pixels=c.max_pixels
         )
 
     def parse(

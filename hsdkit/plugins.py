@@ -13,7 +13,7 @@ from typing import Any
 import pluggy
 
 from hsdkit import hookspecs
-from hsdkit.components import KINDS, Component, Kind
+from hsdkit.components import ALL_KINDS, Component, Kind
 from hsdkit.errors import HsdkitError, PluginError
 from hsdkit.suggestions import did_you_mean, nearest
 
@@ -178,7 +178,7 @@ def _check_version(plugin: object) -> None:
 def _sound(component: object) -> bool:
     return (
         isinstance(component, Component)
-        and component.kind in KINDS
+        and component.kind in ALL_KINDS
         and isinstance(component.name, str)
         and re.fullmatch(r"[\w.-]+", component.name) is not None
     )

@@ -13,6 +13,7 @@ from hsdkit.cli.bench import bench
 from hsdkit.cli.doctor import doctor
 from hsdkit.cli.draft import draft
 from hsdkit.cli.drafter import drafter
+from hsdkit.cli.eval import evaluate
 from hsdkit.cli.plugins import plugins
 from hsdkit.cli.run import run
 from hsdkit.errors import ConfigError, HsdkitError
@@ -74,6 +75,7 @@ def hsdkit(
 
 app.command()(run)
 app.command()(bench)
+app.command("eval")(evaluate)
 app.command()(draft)
 app.add_typer(drafter)
 app.command()(plugins)

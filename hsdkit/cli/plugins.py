@@ -10,14 +10,17 @@ from rich.table import Table
 
 from hsdkit.cli import console
 from hsdkit.cli.console import plain
-from hsdkit.components import KINDS, Component
+from hsdkit.components import ALL_KINDS, Component
+from hsdkit.hub import must_be_fetched
 
 if TYPE_CHECKING:
     from hsdkit.plugins import Plugins, PluginState
 
 
 def plugins(
-    kind: Annotated[str | None, typer.Argument(help=f"Only this kind: {', '.join(KINDS)}.", show_default=False)] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help=f"Only this kind: {', '.join(ALL_KINDS)}.", show_default=False)
+    ] = None,
 ) -> None:
     """List the components that can be chosen, with the package that brings each and what it lacks.
 
@@ -30,8 +33,8 @@ def plugins(
     from hsdkit.plugins import RESTRICT
     from hsdkit.plugins import plugins as discovered
 
-    if kind is not None and kind not in KINDS:
-        raise typer.BadParameter(f"{kind!r} is none of {', '.join(KINDS)}")
+    if kind is not None and kind not in ALL_KINDS:
+        raise typer.BadParameter(f"{kind!r} is none of {', '.join(ALL_KINDS)}")
     found = discovered()
     for note in found.notes:
         console.warn(note)
@@ -64,6 +67,12 @@ def broken(found: Plugins) -> list[str]:
     return [f"[red]broken:[/] {plain(f'{s.origin}: {s.error}')}" for s in found.states if s.error]
 
 
+def _fetches(component: Component) -> bool:
+    """Whether it is a target whose default checkpoint, a model of the hub, is not on this machine."""
+    model, revision = (getattr(component.config, option, None) for option in ("model", "revision"))
+    return component.kind == "target" and isinstance(model, str) and must_be_fetched(model, revision)
+
+
 def readiness(component: Component) -> str:
     """`ready`, or what to install, with rich markup."""
     if component.environment and not component.missing:
@@ -71,6 +80,6 @@ def readiness(component: Component) -> str:
 
         return environment_state(component.environment)
     if not component.missing:
-        return "[green]ready[/]"
+        return "[green]ready[/], weights are fetched on first use" if _fetches(component) else "[green]ready[/]"
     modules = ", ".join(r.module for r in component.missing)
     return f"[yellow]needs {plain(modules)}:[/] {plain(component.install)}"

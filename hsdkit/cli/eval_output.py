@@ -1,0 +1,92 @@
+"""What an evaluation prints and writes: progress, tables, summary.json, predictions for the official evaluator."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from hsdkit.benchmarks import Benchmark, Item
+from hsdkit.cli import console
+from hsdkit.cli.display import page_line
+from hsdkit.errors import OutputError
+from hsdkit.evaluation import tables
+from hsdkit.evaluation.record import Record
+from hsdkit.files import make_folder, write_whole
+from hsdkit.pipeline import Pipeline
+from hsdkit.results_json import dumps
+from hsdkit.versions import versions
+
+PREDICTIONS = "predictions"
+
+
+class Progress:
+    """One line a page on stderr; failures are told even when quiet."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._out, self._quiet = console.console(), quiet
+        self._start, self._done = time.perf_counter(), 0
+
+    def record(self, record: Record, done: int, pages: int) -> None:
+        self._done += 1
+        left = (time.perf_counter() - self._start) / self._done * (pages - done)
+        for name, side in record.sides.items():
+            if side.error:
+                self._out.print(f"[bold red]failed:[/] {console.plain(f'{name}: {side.error}')}", soft_wrap=True)
+            elif not self._quiet:
+                line = f"{done}/{pages} {record.key}: {name}: {page_line(side.page)}"
+                self._out.print(console.plain(line), soft_wrap=True)
+        if not self._quiet and left >= 1:
+            self._out.print(f"[dim]about {left:.0f} s left[/]")
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+def print_summary(benchmark: Benchmark, summary: Mapping[str, Any], wanted: int) -> None:
+    """The tables on stdout, as Markdown; notes on stderr."""
+    done = console.count(summary["pages"], "page")
+    of = f" of {wanted}" if summary["pages"] < wanted else ""
+    failed = f", {summary['failed']} failed and counted as empty" if summary["failed"] else ""
+    parts = [f"{benchmark.name} {benchmark.edition}: {done}{of}{failed}"]
+    if summary["sides"]:
+        parts += [tables.overall(dict(summary)), tables.times(dict(summary))]
+    parts += [tables.by_group(dict(summary), group) for group, found in summary["groups"].items() if len(found) > 1]
+    try:
+        typer.echo("\n\n".join(parts))
+    except UnicodeEncodeError:  # a terminal that cannot show a group's name
+        sys.stdout.buffer.write(("\n\n".join(parts) + "\n").encode("utf-8"))
+    for note in summary["notes"]:
+        console.warn(note)
+
+
+def write_outputs(
+    folder: Path,
+    benchmark: Benchmark,
+    items: Sequence[Item],
+    records: Sequence[Record],
+    head: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    pipeline: Pipeline,
+) -> list[Path]:
+    """summary.json, and for each side a folder of predictions; returns what was written."""
+    loaded = "engine" in vars(pipeline)
+    made_with = versions(pipeline.target if loaded and records else None)
+    whole = dict(summary) | {"edition": benchmark.edition, "settings": head["evaluation"], "versions": made_with}
+    written = [write_whole(folder / "summary.json", [dumps(whole) + "\n"])]
+    by_key = {item.key: item for item in items}
+    for name in records[0].sides if records else ():
+        pages = ((by_key[r.key], "" if r.sides[name].page.error else r.sides[name].page.markdown) for r in records)
+        root = folder / PREDICTIONS / name
+        for relative, content in benchmark.predictions(pages):
+            path = root / relative
+            if not path.resolve().is_relative_to(root.resolve()):
+                raise OutputError(f"{path}: the benchmark names a file outside of the output folder")
+            make_folder(path.parent)
+            write_whole(path, [content])
+        written.append(root)
+    return written

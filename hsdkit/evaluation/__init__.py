@@ -1,0 +1,2 @@
+"""Quality on a benchmark and efficiency beside it, from the same pages in the same run; a run that
+stopped is taken up again."""

@@ -1,0 +1,66 @@
+"""One page of an evaluation: what each side wrote, what was measured of it; as one line of JSON and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hsdkit.benchmarks import Item, Measured
+from hsdkit.results import PageResult
+from hsdkit.results_json import page_from_json, page_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class SideRecord:
+    """What one verifier made of a page. `measured` is None where the benchmark could not measure it (`problem`)."""
+
+    page: PageResult
+    measured: Measured | None
+    problem: str | None = None
+
+    @property
+    def error(self) -> str | None:
+        """Why the page counts as empty, or as nothing."""
+        return self.page.error or self.problem
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One page of the benchmark with all its sides."""
+
+    key: str
+    document: str
+    page: int
+    groups: Mapping[str, tuple[str, ...]]
+    sides: Mapping[str, SideRecord]
+
+    @classmethod
+    def of(cls, item: Item, sides: Mapping[str, SideRecord]) -> Record:
+        return cls(item.key, str(item.document), item.page, dict(item.groups), dict(sides))
+
+    @property
+    def error(self) -> str | None:
+        return next((side.error for side in self.sides.values() if side.error), None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "key": self.key,
+            "document": self.document,
+            "page": self.page,
+            "groups": {group: list(values) for group, values in self.groups.items()},
+            "error": self.error,
+            "sides": {
+                name: {"measured": side.measured, "problem": side.problem, "page": page_to_json(side.page)}
+                for name, side in self.sides.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Record:
+        groups = {group: tuple(values) for group, values in data["groups"].items()}
+        sides = {
+            name: SideRecord(page_from_json(side["page"]), side["measured"], side["problem"])
+            for name, side in data["sides"].items()
+        }
+        return cls(data["key"], data["document"], data["page"], groups, sides)

@@ -1,0 +1,66 @@
+"""CDM: formulas rendered by LaTeX and matched character by character. The official evaluator's own code does it, in a
+process of its own; hsdkit only hands the formulas over."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from hsdkit.errors import BenchmarkError
+
+#: What its renderer calls.
+TOOLS = ("pdflatex", "node", "magick|convert")
+
+#: Runs in the evaluator's folder; reads pairs of formulas from stdin, writes their F1 scores as the last line.
+_SCRIPT = """
+import json, sys
+from metrics.cdm_metric import CDM
+cdm = CDM(output_root=sys.argv[1])
+pairs = json.load(sys.stdin)
+print(json.dumps([float(cdm.evaluate(gt, pred, str(i))["F1_score"]) for i, (gt, pred) in enumerate(pairs)]))
+"""
+
+
+class CDM:
+    """Raises `BenchmarkError` when `folder` holds no evaluator, or its renderer lacks a tool."""
+
+    def __init__(self, folder: Path, python: str) -> None:
+        self._folder, self._python = folder, python
+        if not (folder / "metrics" / "cdm_metric.py").is_file():
+            raise BenchmarkError(
+                f"benchmark.cdm={folder}: no metrics/cdm_metric.py there; wanted is a clone of opendatalab/OmniDocBench"
+            )
+        missing = [t.replace("|", " or ") for t in TOOLS if not any(map(shutil.which, t.split("|")))]
+        if missing:
+            raise BenchmarkError(f"benchmark.cdm={folder}: its renderer needs {', '.join(missing)}, not on the PATH")
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """F1 of each (expected, predicted) formula; 0 where a side cannot be rendered."""
+        if not pairs:
+            return []
+        given = json.dumps([(_bare(expected), _bare(_fenced(predicted))) for expected, predicted in pairs])
+        with tempfile.TemporaryDirectory() as folder:
+            command = [self._python, "-c", _SCRIPT, folder]
+            try:
+                done = subprocess.run(
+                    command, cwd=self._folder, input=given, capture_output=True, text=True, check=False
+                )
+            except OSError as e:
+                raise BenchmarkError(f"benchmark.cdm_python={self._python}: cannot be run: {e.strerror}") from e
+        try:
+            return [float(score) for score in json.loads(done.stdout.strip().splitlines()[-1])]
+        except (IndexError, ValueError, TypeError) as e:
+            said = done.stderr.strip().splitlines()[-1:] or ["no output"]
+            raise BenchmarkError(f"benchmark.cdm={self._folder}: CDM failed: {said[0]}") from e
+
+
+def _bare(latex: str) -> str:
+    return latex.strip("$").strip().strip("$").strip()
+
+
+def _fenced(latex: str) -> str:
+    return latex.split("```latex")[-1].split("```")[0]
