@@ -97,13 +97,12 @@ def sides(records: Records, prompt_scale: float = 1.0) -> list[SideWork]:
     Only pages that all recorded sides have."""
     names = records.sides
     common = set.intersection(*(set(records.of(n)) for n in names))
-    plain = next((n for n in PLAIN if n in names), None)
     pages = {n: [p for key, p in records.of(n).items() if key in common] for n in names}
     found = []
-    if plain is None:
+    if PLAIN not in names:
         with_page = next((n for n in names if any(s.name == "page" for p in pages[n] for s in p.stages)), names[0])
         found.append(_plain_side(pages[with_page], prompt_scale))
-    order = [*([plain] if plain else []), *(n for n in names if n not in PLAIN)]
+    order = sorted(names, key=lambda n: n != PLAIN)
     return found + [_side(n, pages[n], records.max_rows, prompt_scale) for n in order]
 
 
@@ -124,7 +123,7 @@ def _side(name: str, pages: Sequence[PageRecord], max_rows: int, scale: float) -
 def _plain_side(pages: Sequence[PageRecord], scale: float) -> SideWork:
     page, _ = _parts(pages)
     made = _sum(plain_work(s, scale) for s in page)
-    return SideWork(PLAIN[0], made, Work(), _tokens(page), 0.0, 0.0, Times(), Times(), recorded=False)
+    return SideWork(PLAIN, made, Work(), _tokens(page), 0.0, 0.0, Times(), Times(), recorded=False)
 
 
 def _parts(pages: Iterable[PageRecord]) -> tuple[list[StageResult], list[StageResult]]:

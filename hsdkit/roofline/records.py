@@ -6,14 +6,17 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hsdkit.errors import DocumentError
 from hsdkit.results import DocumentResult, StageResult
 from hsdkit.results_json import stage_from_json
 
-#: Sides that measure plain decoding, the best first.
-PLAIN = ("autoregressive", "generate")
+#: The side that is plain decoding.
+PLAIN = "autoregressive"
+#: Plain `transformers.generate`: its prompts are not recorded.
+_UNKNOWN = "generate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,22 @@ class Records:
     @property
     def max_rows(self) -> int:
         return int((self.settings.get("engine") or {}).get("max_rows") or 32)
+
+    @property
+    def dtype(self) -> str:
+        """Of the model, as `BYTES` names it; fp32 where the recording does not say."""
+        return {"bfloat16": "bf16", "float16": "fp16"}.get(self.versions.get("dtype", ""), "fp32")
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.versions.get("device", "").startswith("cpu")
+
+    @property
+    def page_prompt(self) -> float:
+        """Mean tokens of a page's prompt."""
+        stages = [s for p in self.pages for s in p.stages if s.name == "page"]
+        lengths = [q.prompt_tokens for s in stages for q in s.sequences if q.prompt_tokens]
+        return fmean(lengths) if lengths else 0.0
 
     @property
     def target(self) -> dict[str, Any]:
@@ -89,6 +108,7 @@ def _bench(data: dict[str, Any]) -> Records:
     pages = [
         PageRecord(t["document"], t["page"], t["side"], t["draft"], tuple(map(stage_from_json, t["stages"])))
         for t in data["traces"]
+        if t["side"] != _UNKNOWN
     ]
     threads = (data.get("machine") or {}).get("torch_threads")
     return Records(tuple(pages), data["settings"], data["versions"], threads, len(data.get("failures", ())))
