@@ -10,11 +10,13 @@ from typer.core import TyperGroup
 
 from hsdkit.cli import console
 from hsdkit.cli.bench import bench
+from hsdkit.cli.compare import compare
 from hsdkit.cli.doctor import doctor
 from hsdkit.cli.draft import draft
 from hsdkit.cli.drafter import drafter
 from hsdkit.cli.eval import evaluate
 from hsdkit.cli.plugins import plugins
+from hsdkit.cli.report import report
 from hsdkit.cli.run import run
 from hsdkit.errors import ConfigError, HsdkitError
 from hsdkit.cli.sweep import sweep
@@ -77,6 +79,9 @@ app.command()(run)
 app.command()(bench)
 app.command("eval")(evaluate)
 app.command()(draft)
+app.command()(sweep)
+app.command()(report)
+app.command()(compare)
 app.add_typer(drafter)
 app.command()(plugins)
 app.command()(sweep)

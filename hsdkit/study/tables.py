@@ -99,6 +99,12 @@ def _numbers(
 ) -> dict[str, object]:
     row: dict[str, object] = {axis: record.at.get(axis, "") for axis in axes}
     row |= {"status": record.status, "reason": record.reason, "pages": f.pages if f else 0}
+    return row | numbers_of(f, columns) | {"key": record.key}
+
+
+def numbers_of(f: Figures | None, columns: Sequence[Column]) -> dict[str, object]:
+    """Figures in full by header, an interval's ends beside it; "" for what is not known."""
+    row: dict[str, object] = {}
     for column in columns:
         value = column.value(f) if f else None
         name = column.header
@@ -106,7 +112,7 @@ def _numbers(
             row |= {name: value.value, f"{name} low": value.low, f"{name} high": value.high}
         else:
             row[name] = "" if value is None else value
-    return row | {"key": record.key}
+    return row
 
 
 def to_markdown(table: Table) -> str:

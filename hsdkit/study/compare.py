@@ -1,0 +1,100 @@
+"""Two runs told apart: what changed, and whether speed and text differ by more than noise; pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hsdkit.metrics.edit import edit_share
+from hsdkit.study.runs import PageKey, Run, RunPage
+from hsdkit.study.statistics import SEED, Interval, mean_interval, ratio_interval
+
+#: With fewer pages an interval says more about these pages than about others.
+FEW_PAGES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that the two runs do not share; None where one of them lacks it."""
+
+    what: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of the common pages. `neutral` is its value where nothing differs: 1 for ratios, 0 for differences."""
+
+    name: str
+    interval: Interval
+    neutral: float
+
+    @property
+    def differs(self) -> bool:
+        """By more than noise."""
+        return self.interval.excludes(self.neutral)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`figures` come from the pages that both runs have; `same_text` counts those whose Markdown is the same, and
+    `differing` names the others with their edit distance, 0..1, the largest first."""
+
+    settings: tuple[Change, ...]
+    versions: tuple[Change, ...]
+    inputs: tuple[Change, ...]
+    pages: int
+    only_before: tuple[PageKey, ...]
+    only_after: tuple[PageKey, ...]
+    figures: tuple[Figure, ...]
+    same_text: int
+    differing: tuple[tuple[PageKey, float], ...]
+
+
+def compare(before: Run, after: Run, seed: int = SEED) -> Comparison:
+    """Pages pair up by document name and number. Pages of a document whose content changed are not compared."""
+    changed = {
+        name
+        for name, digest in before.inputs.items()
+        if digest and after.inputs.get(name) and after.inputs[name] != digest
+    }
+    common = [k for k in before.pages if k in after.pages and k[0] not in changed]
+    pairs = [(before.pages[k], after.pages[k]) for k in common]
+    distances = {k: edit_share(a.text, b.text) for k, (a, b) in zip(common, pairs, strict=True) if a.text != b.text}
+    return Comparison(
+        settings=changes(before.settings, after.settings),
+        versions=changes(before.versions, after.versions),
+        inputs=changes(before.inputs, after.inputs),
+        pages=len(common),
+        only_before=tuple(k for k in before.pages if k not in after.pages),
+        only_after=tuple(k for k in after.pages if k not in before.pages),
+        figures=_figures(pairs, list(distances.values()), seed) if pairs else (),
+        same_text=len(common) - len(distances),
+        differing=tuple(sorted(distances.items(), key=lambda d: -d[1])),
+    )
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+    keys = dict.fromkeys([*before, *after])
+    return tuple(Change(k, before.get(k), after.get(k)) for k in keys if before.get(k) != after.get(k))
+
+
+def _figures(pairs: Sequence[tuple[RunPage, RunPage]], distances: Sequence[float], seed: int) -> tuple[Figure, ...]:
+    found = [
+        Figure("speed end to end, B over A", ratio_interval(*_seconds(pairs, "e2e"), seed=seed), 1),
+        Figure("speed of decoding, B over A", ratio_interval(*_seconds(pairs, "decode"), seed=seed), 1),
+        Figure("tokens a step, B minus A", mean_interval([b.tokens_per_step - a.tokens_per_step for a, b in pairs]), 0),
+    ]
+    apart = [*distances, *[0.0] * (len(pairs) - len(distances))]
+    found.append(Figure("edit distance between the texts", mean_interval(apart, seed=seed), 0))
+    for name in dict.fromkeys(n for a, _ in pairs for n in a.metrics):
+        values = [b.metrics[name] - a.metrics[name] for a, b in pairs if name in a.metrics and name in b.metrics]
+        if values:
+            found.append(Figure(f"{name}, B minus A", mean_interval(values, seed=seed), 0))
+    return tuple(found)
+
+
+def _seconds(pairs: Sequence[tuple[RunPage, RunPage]], what: str) -> tuple[list[Any], list[Any]]:
+    return [getattr(a, what) for a, _ in pairs], [getattr(b, what) for _, b in pairs]

@@ -1,0 +1,112 @@
+"""The report of a folder of results: tables as Markdown, CSV and LaTeX, plots, and one page of HTML with all of it."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hsdkit.errors import DocumentError, OutputError
+from hsdkit.files import make_folder, write_whole
+from hsdkit.study import evaluated
+from hsdkit.study.fingerprint import relevant
+from hsdkit.study.groups import by_document, by_prefill_share
+from hsdkit.study.plots import MATPLOTLIB, Plot, draw
+from hsdkit.study.records import CellRecord, Store
+from hsdkit.study.runs import flat
+from hsdkit.study.tables import Table, cells_table, to_csv, to_latex, to_markdown
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """All that a report shows. `about` are facts in (name, value) pairs, `notes` what its reader should know."""
+
+    title: str
+    tables: dict[str, Table]
+    plots: tuple[Plot, ...] = ()
+    about: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_folder(folder: Path) -> Content:
+    """The content for a folder of `hsdkit sweep` or `hsdkit eval`. Raises `DocumentError` when it is neither."""
+    if (folder / "sweep.json").exists():
+        store = Store(folder)
+        about = store.about()
+        return sweep_content(str(about.get("study") or "") or folder.name, about["axes"], store.cells())
+    if (folder / evaluated.NAME).exists():
+        return Content(*evaluated.read(folder))
+    raise DocumentError(
+        f"{folder}: holds no results of `hsdkit sweep` (sweep.json) or `hsdkit eval` ({evaluated.NAME}); "
+        "reports of single runs are made by `hsdkit run --report`"
+    )
+
+
+def sweep_content(title: str, axes: Sequence[str], records: Sequence[CellRecord]) -> Content:
+    tables = {"cells": cells_table(axes, records, "All cells")}
+    tables |= {n: t for n, made in _GROUPED.items() if (t := made(axes, records)) is not None}
+    notes = dict.fromkeys(n for r in records for n in r.notes)
+    missing = () if MATPLOTLIB.installed else (f'no plots: they need matplotlib: pip install "{MATPLOTLIB.install}"',)
+    plots = tuple(draw(axes, records)) if MATPLOTLIB.installed else ()
+    return Content(title, tables, plots, tuple(_facts(records)), (*missing, *notes))
+
+
+_GROUPED = {"by_document": by_document, "by_prefill_share": by_prefill_share}
+
+
+def _facts(records: Sequence[CellRecord]) -> list[tuple[str, str]]:
+    """What all measured cells have in common: documents, settings, versions, machine."""
+    measured = [r for r in records if r.pages]
+    if not measured:
+        return []
+    facts = [("pages", str(max(len(r.pages) for r in measured))), ("rounds", str(measured[0].rounds))]
+    facts += [("document", f"{Path(name).name} (sha256 {digest[:12]})") for name, digest in measured[0].inputs.items()]
+    for name in ("versions", "machine"):
+        facts += _common([getattr(r, name) for r in measured])
+    dates = sorted(r.measured for r in measured)
+    facts.append(("measured", dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"))
+    return facts + _common([flat(relevant(r.settings)) for r in measured])
+
+
+def _common(found: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Names with one value for all."""
+    first = found[0]
+    return [(k, str(v)) for k, v in first.items() if all(o.get(k) == v for o in found)]
+
+
+def write_report(folder: Path, content: Content) -> list[Path]:
+    """Write NAME.md, .csv and .tex of each table, NAME.svg and .png of each plot, and index.html. Raises
+    `OutputError`."""
+    make_folder(folder)
+    written = [write_whole(folder / "index.html", (html(content),))]
+    for name, table in content.tables.items():
+        for ending, made in ((".md", to_markdown), (".csv", to_csv), (".tex", to_latex)):
+            written.append(write_whole(folder / f"{name}{ending}", (made(table),)))
+    for plot in content.plots:
+        for ending, image in ((".svg", plot.svg), (".png", plot.png)):
+            written.append(_bytes(folder / f"{plot.name}{ending}", image))
+    return written
+
+
+def _bytes(path: Path, content: bytes) -> Path:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(content)
+        os.replace(part, path)
+    except OSError as e:
+        raise OutputError(f"{path}: cannot be written: {e.strerror}") from e
+    return path
+
+
+def html(content: Content) -> str:
+    """One page that loads nothing and runs no script; all text is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("hsdkit.study", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    images = [(p.title, base64.b64encode(p.svg).decode()) for p in content.plots]
+    return environment.get_template("study.html.j2").render(content=content, images=images)

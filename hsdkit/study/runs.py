@@ -1,0 +1,158 @@
+"""Reads what is to be compared: results of `run`, of `eval`, of a sweep or one of its cells, all as `Run`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hsdkit.errors import DocumentError
+from hsdkit.results import DocumentResult, PageResult
+from hsdkit.study.fingerprint import relevant
+from hsdkit.study.records import CellRecord, PageRecord, Store
+
+#: (document name, page number), or the key of a benchmark's page.
+PageKey = tuple[str, int]
+
+EVALUATION = "results.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """One page: seconds end to end and of decoding (drafting included), one a round; tokens per step; the Markdown.
+    `metrics` are a benchmark's figures of this page, and `edit`, the distance to plain decoding, where known."""
+
+    e2e: tuple[float, ...]
+    decode: tuple[float, ...]
+    tokens_per_step: float
+    text: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One side of a comparison. `settings` by dotted name; `inputs` are digests by file name, "" where unknown."""
+
+    name: str
+    settings: Mapping[str, Any]
+    versions: Mapping[str, str]
+    inputs: Mapping[str, str]
+    pages: Mapping[PageKey, RunPage]
+    failed: tuple[PageKey, ...] = ()
+
+
+def load_runs(path: Path) -> dict[str, Run]:
+    """The runs at `path`: one, named "", or a sweep's by the labels of their cells. Raises `DocumentError`."""
+    if path.is_dir():
+        if (path / "sweep.json").exists():
+            return {_label(r): _cell(r, path) for r in Store(path).cells() if r.pages}
+        if (path / EVALUATION).exists():
+            return {"": _evaluation(path / EVALUATION)}
+        return {"": _documents(str(path), _results(path))}
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError) as e:
+        raise DocumentError(f"{path}: cannot be read: {e.strerror if isinstance(e, OSError) else e}") from None
+    if isinstance(data, dict) and "schema" in data:
+        return {"": _cell(_record(path), path)}
+    return {"": _documents(str(path), [DocumentResult.load(path)])}
+
+
+def _results(folder: Path) -> list[DocumentResult]:
+    found = []
+    for file in sorted(folder.glob("*.json")):
+        if not file.name.endswith(".drafts.json") and file.name != "bench.json":
+            found.append(DocumentResult.load(file))
+    if not found:
+        raise DocumentError(f"{folder}: holds no results of `hsdkit run`, `sweep` or `eval`")
+    return found
+
+
+def _documents(name: str, documents: Iterable[DocumentResult]) -> Run:
+    pages: dict[PageKey, RunPage] = {}
+    failed: list[PageKey] = []
+    settings: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+    inputs: dict[str, str] = {}
+    for document in documents:
+        source = Path(document.source).name
+        settings |= document.settings
+        versions |= {k: v for k, v in document.versions.items() if k != "input_sha256"}
+        inputs[source] = document.versions.get("input_sha256", "")
+        for page in document.pages:
+            if page.error:
+                failed.append((source, page.number))
+            else:
+                pages[source, page.number] = page_of(page)
+    return Run(name, flat(relevant(settings)), versions, inputs, pages, tuple(failed))
+
+
+def page_of(page: PageResult, metrics: Mapping[str, float] | None = None) -> RunPage:
+    """A page of `hsdkit run`. Decoding is all but the page's own image encoding and prefill, as in `hsdkit bench`."""
+    own = sum(s.times.encode + s.times.prefill for s in page.stages if s.name == "page")
+    decode = page.draft.seconds + sum(s.times.total for s in page.stages) - own
+    steps = [step for stage in page.stages for q in stage.sequences for step in q.steps]
+    per_step = sum(s.emitted for s in steps) / len(steps) if steps else 0.0
+    return RunPage((page.seconds,), (decode,), per_step, page.markdown, metrics or {})
+
+
+def _record(path: Path) -> CellRecord:
+    try:
+        return CellRecord.from_json(path.read_bytes())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        raise DocumentError(f"{path}: not a cell of a sweep: {type(e).__name__}: {e}") from None
+
+
+def _cell(record: CellRecord, path: Path) -> Run:
+    pages = {(Path(p.document).name, p.page): _recorded(p) for p in record.pages}
+    inputs = {Path(name).name: digest for name, digest in record.inputs.items()}
+    about = {k: v for k, v in record.machine.items() if v not in ("", None)}
+    versions = record.versions | {k: str(v) for k, v in about.items()}
+    return Run(str(path), flat(relevant(record.settings)) | {"rounds": record.rounds}, versions, inputs, pages)
+
+
+def _recorded(page: PageRecord) -> RunPage:
+    e2e, decode = tuple(t.e2e for t in page.turns), tuple(t.decode for t in page.turns)
+    metrics = {"edit distance to plain decoding": page.edit} if page.edit is not None else {}
+    return RunPage(e2e, decode, page.emitted / page.steps if page.steps else 0.0, page.text, metrics)
+
+
+def _evaluation(file: Path) -> Run:
+    from hsdkit.evaluation.record import Record
+
+    try:
+        head, *lines = file.read_text(encoding="utf-8").splitlines()
+        told = json.loads(head)["evaluation"]
+        records = [Record.from_json(json.loads(line)) for line in lines]
+        name = next(iter(told["sides"]))
+        settings = flat({"benchmark": told["benchmark"]} | relevant(told["sides"][name]))
+    except (OSError, ValueError, KeyError, TypeError, StopIteration) as e:
+        raise DocumentError(f"{file}: not the results of an evaluation: {type(e).__name__}: {e}") from None
+    pages: dict[PageKey, RunPage] = {}
+    failed: list[PageKey] = []
+    for record in records:
+        side = record.sides[name]
+        if side.error:
+            failed.append((record.key, record.page))
+        else:
+            pages[record.key, record.page] = page_of(side.page, _numbers(side.measured or {}))
+    return Run(str(file.parent), settings, {}, {}, pages, tuple(failed))
+
+
+def _numbers(measured: Mapping[str, Any]) -> dict[str, float]:
+    return {k: float(v) for k, v in measured.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Options by dotted name; the name of a component by its kind."""
+    out: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = prefix.rstrip(".") if prefix and key == "name" else f"{prefix}{key}"
+        out |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {name: value}
+    return out
+
+
+def _label(record: CellRecord) -> str:
+    return " ".join(f"{k}={v}" for k, v in record.at.items())
