@@ -19,6 +19,7 @@ from hsdkit.cli.plugins import plugins
 from hsdkit.cli.report import report
 from hsdkit.cli.run import run
 from hsdkit.errors import ConfigError, HsdkitError
+from hsdkit.errors import ConfigError, HsdkitError
 from hsdkit.cli.sweep import sweep
 
 log = logging.getLogger(__name__)
@@ -84,5 +85,4 @@ app.command()(report)
 app.command()(compare)
 app.add_typer(drafter)
 app.command()(plugins)
-app.command()(sweep)
 app.command()(doctor)
