@@ -56,7 +56,7 @@ class DraftCache:
             file.parent.mkdir(parents=True, exist_ok=True)
             save_drafts(part, [SavedDraft(page.source, page.number, page.width, page.height, draft)])
             os.replace(part, file)
-        except (HsdkitError, OSError) as e:
+        except Exception as e:  # no space, no rights, or values in the draft that JSON does not take
             log.debug("draft not cached: %s", e)
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
@@ -81,9 +81,9 @@ class DraftCache:
                 total -= size
 
     def _entries(self) -> list[tuple[float, int, Path]]:
-        """(time of last use, bytes, file) of each."""
+        """(time of last use, bytes, file) of each, and of what a killed process had half written."""
         found = []
-        for file in self.folder.glob(f"*/*{SUFFIX}"):
+        for file in self.folder.glob("*/*"):
             with contextlib.suppress(OSError):  # another process has removed it
                 stat = file.stat()
                 found.append((stat.st_mtime, stat.st_size, file))
@@ -137,7 +137,12 @@ def cached(drafter: Drafter) -> Drafter:
     drafter that builds on another one, its `base`, the drafts of that one are cached."""
     base = getattr(drafter, "base", None)
     if base is not None and hasattr(base, "draft"):
-        drafter.base = cached(base)  # type: ignore[attr-defined]
+        with contextlib.suppress(AttributeError):  # one that cannot be exchanged
+            drafter.base = cached(base)  # type: ignore[attr-defined]
         return drafter
-    key = getattr(drafter, "cache_key", None)
+    try:
+        key = getattr(drafter, "cache_key", None)
+    except Exception:  # a plugin may raise anything
+        log.debug("cache_key of %r failed", drafter, exc_info=True)
+        key = None
     return CachedDrafter(drafter, str(key), DraftCache()) if key else drafter

@@ -28,7 +28,9 @@ def safe_draft(drafter: Drafter, page: Page) -> tuple[Draft, tuple[str, ...]]:
         if not isinstance(draft, Draft):
             raise TypeError(f"returned {type(draft).__name__} instead of a Draft")
         clean, notes = sound(draft)
-    except (Exception, SystemExit) as e:  # a plugin may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:  # a plugin may raise anything: libraries exit, extension modules panic
         name = str(getattr(drafter, "name", type(drafter).__name__))
         log.debug("drafter %s failed", name, exc_info=True)
         reason = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {' '.join(str(e).split())}"

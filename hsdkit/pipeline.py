@@ -126,11 +126,14 @@ class Pipeline:
             yield result
 
     def _tell_observers(self, source: str, result: PageResult) -> None:
-        try:
-            self._registry.manager.hook.hsdkit_page_finished(source=source, result=result)
-        except Exception as e:  # an observer may not stop what it observes
-            log.warning("a plugin's hsdkit_page_finished failed: %s: %s", type(e).__name__, e)
-            log.debug("hsdkit_page_finished failed", exc_info=True)
+        for tell, plugin in self._registry.observers():
+            try:
+                tell(source=source, result=result)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as e:  # an observer may stop neither what it observes nor the other observers
+                log.warning("hsdkit_page_finished of plugin %r failed: %s: %s", plugin, type(e).__name__, e)
+                log.debug("hsdkit_page_finished failed", exc_info=True)
 
     def versions(self) -> dict[str, str]:
         """What makes the results: packages, model, device. Loads the model."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
@@ -13,7 +15,7 @@ from typing import Any
 import pluggy
 
 from hsdkit import hookspecs
-from hsdkit.components import ALL_KINDS, Component, Kind
+from hsdkit.components import ALL_KINDS, Component, Environment, Kind, Requirement
 from hsdkit.errors import HsdkitError, PluginError
 from hsdkit.suggestions import did_you_mean, nearest
 
@@ -52,8 +54,9 @@ class Plugins:
         self._components: dict[tuple[str, str], tuple[Component, PluginState]] = {}
 
     def discover(self) -> None:
-        """Load every entry point of the group (or those that `HSDKIT_PLUGINS` names)."""
-        entries = sorted(entry_points(group=GROUP), key=lambda e: e.name)
+        """Load every entry point of the group (or those that `HSDKIT_PLUGINS` names). Our own come first, so that
+        another package can take none of their names."""
+        entries = sorted(entry_points(group=GROUP), key=lambda e: (_origin(e)[0] != hookspecs.PROJECT, e.name))
         if RESTRICT in os.environ:
             entries = self._restricted(entries, os.environ[RESTRICT])
         for entry in entries:
@@ -79,8 +82,11 @@ class Plugins:
     def _load(self, entry: EntryPoint) -> None:
         state = PluginState(entry.name, *_origin(entry))
         try:
-            self._register(entry.load(), state)
-        except (Exception, SystemExit) as e:  # whatever a plugin does wrong is its state, not our failure
+            with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
+                self._register(entry.load(), state)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as e:  # whatever a plugin does wrong, exits and panics too, is its state, not our failure
             self.states.append(PluginState(state.name, state.package, state.version, _cause(e)))
         else:
             self.states.append(state)
@@ -114,8 +120,7 @@ class Plugins:
         found = [component for components in answers for component in components]
         mine: set[tuple[str, str]] = set()
         for component in found:
-            if not _sound(component):
-                raise PluginError(f"hsdkit_components gave {component!r:.80}, which is no Component of a known kind")
+            _check(component)
             key = component.kind, component.name
             if key in self._components or key in mine:
                 by = self._components[key][1].origin if key in self._components else "this very plugin"
@@ -126,6 +131,18 @@ class Plugins:
     def components(self, kind: Kind | None = None) -> Iterator[tuple[Component, PluginState]]:
         """(component, the plugin that brought it), sorted by kind and name."""
         return (v for k, v in sorted(self._components.items()) if kind is None or k[0] == kind)
+
+    def observers(self) -> list[tuple[Callable[..., Any], str]]:
+        """The `hsdkit_page_finished` of each plugin that has one, to be called by keywords, with the plugin's name."""
+        every = self.manager.get_plugins()
+        found = [impl.plugin for impl in self.manager.hook.hsdkit_page_finished.get_hookimpls()]
+        return [
+            (
+                self.manager.subset_hook_caller("hsdkit_page_finished", every - {plugin}),
+                self.manager.get_name(plugin) or "",
+            )
+            for plugin in found
+        ]
 
     def component(self, kind: Kind, name: str) -> Component:
         """Raises `PluginError` that names the nearest known component when there is none of that name."""
@@ -161,7 +178,9 @@ class Plugins:
             return component.factory(component.config() if config is None else config, **context)
         except HsdkitError:
             raise
-        except (Exception, SystemExit) as e:  # a factory may do anything
+        except KeyboardInterrupt:
+            raise
+        except BaseException as e:  # a factory may do anything
             plugin = self._components[kind, name][1]
             raise PluginError(f"{kind} {name!r} of plugin {plugin.name!r} cannot be built: {_said(e)}") from e
 
@@ -175,13 +194,29 @@ def _check_version(plugin: object) -> None:
         )
 
 
-def _sound(component: object) -> bool:
-    return (
-        isinstance(component, Component)
-        and component.kind in ALL_KINDS
-        and isinstance(component.name, str)
-        and re.fullmatch(r"[\w.-]+", component.name) is not None
-    )
+def _check(component: Any) -> None:
+    """Raises `PluginError` for what would break those who list components. Options are looked at when they are asked
+    for."""
+    known = isinstance(component, Component) and component.kind in ALL_KINDS and _is_name(component.name)
+    if not known or not isinstance(component.summary, str):
+        raise PluginError(f"hsdkit_components gave {component!r:.80}, which is no Component of a known kind")
+    environment = component.environment
+    whose = f"{component.kind} {component.name!r}"
+    if not all(isinstance(r, Requirement) for r in component.requires):
+        raise PluginError(f"{whose} requires {component.requires!r:.80}, which are no Requirements")
+    if environment is None:
+        return
+    if not isinstance(environment, Environment) or not _is_name(environment.name):
+        raise PluginError(f"{whose} has an environment that is none, or none with a plain name: {environment!r:.80}")
+    try:
+        if not environment.pins:
+            raise PluginError(f"{whose}: its requirements {environment.requirements} name nothing")
+    except (OSError, ValueError) as e:  # a file that the package was built without
+        raise PluginError(f"{whose}: its requirements cannot be read: {e}") from e
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and re.fullmatch(r"\w[\w.-]*", name) is not None
 
 
 def _origin(entry: EntryPoint) -> tuple[str, str]:

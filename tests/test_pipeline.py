@@ -205,20 +205,34 @@ def test_text_arrives_as_it_is_written(three: Path):
     assert texts == ["RAW page 1 of three.pdf"]
 
 
-def test_observers_see_every_page_and_cannot_stop_the_run(three: Path, caplog: pytest.LogCaptureFixture):
+@pytest.mark.parametrize("error", [RuntimeError("observer broke"), SystemExit("observer broke")])
+def test_observers_see_every_page_and_stop_neither_the_run_nor_each_other(
+    three: Path, caplog: pytest.LogCaptureFixture, error: BaseException
+):
     seen: list[tuple[str, int, bool]] = []
+    others: list[int] = []
 
     class Observer:
         @hookimpl
         def hsdkit_page_finished(self, source: str, result: PageResult) -> None:
             seen.append((source, result.number, result.error is None))
-            raise RuntimeError("observer broke")
+            raise error
+
+    class Other:
+        @hookimpl
+        def hsdkit_page_finished(self, result: PageResult) -> None:
+            others.append(result.number)
 
     registry = toy_registry()
-    registry.register(Observer(), "observer")
+    for name in ("before", "after"):  # hooks are called last in, first out
+        registry.register(Other(), name)
+        if name == "before":
+            registry.register(Observer(), "observer")
     result = pipeline("verifier.fail=[2]", registry=registry).parse(three)
     assert [p.error is None for p in result.pages] == [True, False, True]
     assert seen == [(str(three), 1, True), (str(three), 2, False), (str(three), 3, True)]
+    assert others == [1, 1, 2, 2, 3, 3]
+    assert "hsdkit_page_finished of plugin 'observer' failed" in caplog.text
     assert "observer broke" in caplog.text
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import io
+import os
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from toys import TOY, ToyDrafter, ToyDrafterConfig, Toys, toy_registry
 
 import hsdkit.plugins as module
 from hsdkit import hookimpl
-from hsdkit.components import Component, Requirement
+from hsdkit.components import Component, Environment, Requirement
 from hsdkit.config import compose
 from hsdkit.errors import PluginError
 from hsdkit.plugins import Plugins
@@ -110,6 +113,44 @@ def test_what_is_no_component_breaks_its_plugin(given: Any):
         toy_registry().register(plugin, "odd")
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({"summary": None}, "which is no Component of a known kind"),
+     ({"requires": ("numpy",)}, "drafter 'odd' requires \\('numpy',\\), which are no Requirements"),
+     ({"environment": "docling"}, "drafter 'odd' has an environment that is none"),
+     ({"environment": Environment("../x", Path(__file__), "x", "x")}, "none with a plain name"),
+     ({"environment": Environment("x", Path("/no.txt"), "x", "x")}, "its requirements cannot be read: .*no.txt"),
+     ({"environment": Environment("x", Path(os.devnull), "x", "x")}, "its requirements /dev/null name nothing")],
+    ids=range(6),
+)  # fmt: skip
+def test_what_would_break_the_lists_of_components_breaks_its_plugin(given: dict[str, Any], expected: str):
+    odd = replace(Component("drafter", "odd", "", ToyDrafterConfig, ToyDrafter), **given)
+    plugin = type("Odd", (), {"hsdkit_components": hookimpl(lambda self: [odd])})()
+    with pytest.raises(PluginError, match=expected):
+        toy_registry().register(plugin, "odd")
+
+
+def test_no_package_takes_the_name_of_a_component_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "greedy_plugin.py").write_text(
+        "from hsdkit import hookimpl\nfrom hsdkit.components import Component\nprint('printed when imported')\n"
+        "@hookimpl\ndef hsdkit_components():\n    return [Component('drafter', 'pdftext', '', dict, dict)]\n"
+    )
+    metadata = tmp_path / "greedy-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: greedy\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[hsdkit]\naaa = greedy_plugin\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("HSDKIT_PLUGINS", "drafter-pdftext,aaa")
+    found = Plugins()
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        found.discover()
+    assert {s.name: s.error for s in found.states} == {
+        "drafter-pdftext": None,
+        "aaa": f"drafter 'pdftext' is already provided by {found.states[0].origin}",
+    }
+    assert printed.getvalue() == "", "standard output is for results"
+
+
 def test_a_plugin_that_brings_one_name_twice_is_broken():
     toy = Component("drafter", "twice", "", ToyDrafterConfig, ToyDrafter)
     plugin = type("Twice", (), {"hsdkit_components": hookimpl(lambda self: [toy, toy])})()
@@ -191,8 +232,10 @@ def test_a_factory_that_fails_is_an_error_naming_component_and_plugin(error: Bas
 
 def test_a_plugin_that_exits_when_imported_is_listed_as_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     (tmp_path / "leaving_plugin.py").write_text("import sys; sys.exit('no licence')")
+    (tmp_path / "panicking_plugin.py").write_text("raise type('Panic', (BaseException,), {})('out of bounds')")
     monkeypatch.syspath_prepend(tmp_path)
-    assert [s.error for s in discovered(monkeypatch, gone="leaving_plugin").states] == ["SystemExit: no licence"]
+    found = discovered(monkeypatch, gone="leaving_plugin", panic="panicking_plugin")
+    assert [s.error for s in found.states] == ["SystemExit: no licence", "Panic: out of bounds"]
 
 
 @pytest.mark.parametrize("config", [dict, dataclass(type("C", (), {"__annotations__": {"a": object}}))])

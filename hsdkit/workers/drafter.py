@@ -72,7 +72,7 @@ class Library:
 class HeavyDrafter:
     """Built at once, loaded with `load` or the first page. One instance is for one thread.
 
-    `cache_key` is all that its drafts depend on besides the page. Raises `PluginError` when there is no way to the
+    `cache_key` is all that its drafts depend on besides the page; "" where the library's version is not known. Raises `PluginError` when there is no way to the
     library, naming all there could be.
     """
 
@@ -123,6 +123,8 @@ class HeavyDrafter:
 
     @property
     def cache_key(self) -> str:
+        if not self._reader.version:
+            return ""
         known = [self.name, self._reader.version, self._code, self.config.options()]
         return json.dumps(known, sort_keys=True, default=str)
 

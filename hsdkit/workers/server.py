@@ -130,7 +130,7 @@ class Served:
         self._server, self._ask, self._options = server, ask, options
         self._silences = 0
         self.where = f"the server {server.url}"
-        self.version = server.url
+        self.version = ""  # nor what models it was started with: its drafts are not kept
 
     def load(self) -> None:
         """The server loads its models itself; whether it is there shows with the first page."""
