@@ -18,9 +18,9 @@ from hsdkit.cli.eval import evaluate
 from hsdkit.cli.plugins import plugins
 from hsdkit.cli.report import report
 from hsdkit.cli.run import run
-from hsdkit.errors import ConfigError, HsdkitError
-from hsdkit.errors import ConfigError, HsdkitError
 from hsdkit.cli.sweep import sweep
+from hsdkit.cli.whatif import whatif
+from hsdkit.errors import ConfigError, HsdkitError
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="Document-parsing vision-language models, several times faster, saying exactly the same.\n\n"
+    help="Decodes document-parsing vision-language models in fewer passes: by default to exactly the same text.\n\n"
     "A light drafter reads the page first; the model checks many drafted tokens in one pass and is always the arbiter.",
     add_completion=False,
     no_args_is_help=True,
@@ -78,6 +78,7 @@ def hsdkit(
 
 app.command()(run)
 app.command()(bench)
+app.command()(whatif)
 app.command("eval")(evaluate)
 app.command()(draft)
 app.command()(sweep)

@@ -7,6 +7,7 @@ import inspect
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
@@ -27,17 +28,17 @@ _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 @torch.inference_mode()
 def calibrate(dtype: str = "fp32", threads: int | None = None, seconds: float = 12.0) -> MeasuredMachine:
-    """Measure for about `seconds`, with so many CPU threads (None: as torch is set). Every pass is made several times
-    and the fastest counts, all in turn, so that a busy moment does not hit one kind alone."""
+    """Measure for about `seconds`, with so many CPU threads (None: as torch is set). Every pass is made several times,
+    all in turn, so that a busy moment does not hit one kind alone, and the median counts: what a run has to expect."""
     with _threads(threads):
         timed = {
             (size, layers, cached): _timer(size, layers, cached, _TYPES[dtype])
             for size, layers, cached in [(0, 1, _NEAR), (0, 3, _NEAR), (1, 2, _NEAR), (1, 2, _FAR), (2, 2, _NEAR)]
         }
-        fastest = _fastest({(*k, w): (run, w) for k, run in timed.items() for w in WIDTHS}, seconds)
+        usual = _usual({(*k, w): (run, w) for k, run in timed.items() for w in WIDTHS}, seconds)
 
     def row(size: int, layers: int, cached: int = _NEAR) -> np.ndarray:
-        found = np.array([fastest[size, layers, cached, w] for w in WIDTHS])
+        found = np.array([usual[size, layers, cached, w] for w in WIDTHS])
         return np.minimum.accumulate(found[::-1])[::-1]  # noise only ever adds: no pass takes longer than a wider one
 
     smallest = (row(0, 3) - row(0, 1)) / 2
@@ -59,8 +60,8 @@ def calibrate(dtype: str = "fp32", threads: int | None = None, seconds: float = 
     )
 
 
-def _fastest(runs: dict[Any, tuple[Callable[[int], float], int]], patience: float) -> dict[Any, float]:
-    found = dict.fromkeys(runs, float("inf"))
+def _usual(runs: dict[Any, tuple[Callable[[int], float], int]], patience: float) -> dict[Any, float]:
+    found: dict[Any, list[float]] = {key: [] for key in runs}
     begun = perf_counter()
     rounds = 0
     while rounds < 3 or perf_counter() - begun < patience:
@@ -70,8 +71,8 @@ def _fastest(runs: dict[Any, tuple[Callable[[int], float], int]], patience: floa
             while spent < _TURN:
                 seconds = run(width)
                 spent += seconds
-                found[key] = min(found[key], seconds)
-    return found
+                found[key].append(seconds)
+    return {key: median(times) for key, times in found.items()}
 
 
 def _timer(size: int, layers: int, cached: int, dtype: torch.dtype) -> Callable[[int], float]:
