@@ -29,6 +29,23 @@ def test_plugins_lists_kind_name_package_version_and_state(workplace: Path):
     assert hsdkit("plugins", "printer").exit_code == 2
 
 
+def test_plugins_tells_targets_whose_weights_are_not_here_yet(tmp_path: Path):
+    from hsdkit_plugins.targets.hunyuanocr import PROFILE
+
+    snapshot = tmp_path / f"models--{PROFILE.model.replace('/', '--')}" / "snapshots" / str(PROFILE.revision)
+    snapshot.mkdir(parents=True)
+
+    def fetched() -> dict[str, bool]:
+        rows = shell("plugins", "target", env={"HF_HUB_CACHE": str(tmp_path)}).stdout.splitlines()
+        return {row.split()[1]: "ready, weights are fetched on first use" in row for row in rows if "ready" in row}
+
+    before = fetched()
+    assert (before["tiny"], before["hunyuanocr"], before["dots_ocr"]) == (False, True, True)
+    (snapshot / "model.safetensors").touch()
+    after = fetched()
+    assert (after["hunyuanocr"], after["dots_ocr"]) == (False, True)
+
+
 def installed(folder: Path, name: str, source: str) -> dict[str, str]:
     """A plugin package of that name, and the environment in which it is installed beside hsdkit."""
     (folder / f"{name}.py").write_text(source)

@@ -166,6 +166,25 @@ def test_a_checkpoint_without_a_chat_template(checkpoint: Checkpoints, tmp_path:
     assert target_of(qwen3_vl.PROFILE, folder).inputs([DecodeRequest(page(), "read")])["input_ids"].numel()
 
 
+def test_a_download_is_announced_once_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    import huggingface_hub
+
+    commit = "1" * 40
+    snapshot = tmp_path / "models--someone--some-model" / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *a, **k: str(snapshot))
+    for revision in (commit, None):
+        error_of("someone/some-model", profile=replace(qwen3_vl.PROFILE, revision=revision))
+    said = "fetching someone/some-model from the Hugging Face hub; this is done once and can take minutes"
+    assert caplog.messages == [said] * 2
+    (snapshot / "model.safetensors").touch()
+    error_of("someone/some-model", profile=replace(qwen3_vl.PROFILE, model="someone/some-model", revision=commit))
+    assert len(caplog.messages) == 2
+
+
 def test_what_to_run_when_the_hub_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError

@@ -41,8 +41,10 @@ def draft(
 ) -> None:
     """Draft documents without decoding them: show each page's regions in reading order, and save them.
 
-      hsdkit draft report.pdf drafter=docling pages=1
-      hsdkit draft report.pdf drafter=docling --save  [dim]writes out/report.drafts.json[/]
+    [bold]Examples[/]
+
+      hsdkit draft report.pdf pages=1
+      hsdkit draft report.pdf drafter=docling --save   [dim]out/report.drafts.json[/]
       hsdkit run report.pdf drafter=replay drafter.path=out/report.drafts.json
 
     Exit code 1 if a page could not be drafted.
@@ -94,7 +96,9 @@ class Drafts:
             load()
 
     def close(self) -> None:
-        if close := getattr(self.pipeline.drafter, "close", None):
+        """End the drafter's worker, if one was built."""
+        drafter = vars(self.pipeline).get("drafter")
+        if close := getattr(drafter, "close", None):
             close()
 
     def document(self, path: Path, name: str) -> None:

@@ -7,6 +7,7 @@ Nothing is ever unpickled (safetensors only), and no code of a checkpoint is run
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hsdkit.errors import TargetError
+from hsdkit.hub import must_be_fetched
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -67,6 +71,8 @@ class Checkpoint:
 
         option = "set target.model to a local checkpoint folder"
         patterns = [*_PATTERNS, "*.py"] if self.trust_remote_code else _PATTERNS
+        if must_be_fetched(self.name, self.revision):
+            log.warning("fetching %s from the Hugging Face hub; this is done once and can take minutes", self.name)
         try:
             # Folders of a repository hold other releases and other formats.
             return Path(

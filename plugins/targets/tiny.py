@@ -94,7 +94,7 @@ class TinyTarget(TransformersTarget):
         if (scale := self._scale(image)) == 1.0:
             return ()
         why = (
-            f"target 'tiny' takes at most {self.pixel_bounds[1]} px (target.max_pixels)"
+            f"target 'tiny', a demonstration, takes at most {self.pixel_bounds[1]} px (choose another with target=NAME)"
             if scale == self._fitting(image)
             else f"target 'tiny' reads text of about {TEXT_HEIGHT} px, and this is larger"
         )
