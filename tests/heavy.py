@@ -20,6 +20,20 @@ from hsdkit.workers.environments import MARKER, folder, python
 
 SCRIPT = Path(__file__).parent / "data" / "fake_worker.py"
 
+#: Stands in for `python -m venv DIR` and for the environment's own Python: makes itself the latter.
+STAND_IN = """#!{python}
+import os, shutil, sys
+arguments = sys.argv[1:]
+if arguments[:2] == ["-m", "venv"]:
+    os.makedirs(arguments[2] + "/bin")
+    shutil.copy(__file__, arguments[2] + "/bin/python")
+elif "install" in arguments:
+    print("Collecting fake==1.2")
+    {pip}
+elif arguments[0] == "-c":
+    print("1.2")
+"""
+
 
 @dataclass(frozen=True)
 class FakeConfig(WorkerOptions):
@@ -57,6 +71,13 @@ def make_ready(made: Environment) -> None:
     python(place).parent.mkdir(parents=True)
     python(place).symlink_to(Path(sys.executable).resolve())
     (place / MARKER).write_text('{"version": "1.2"}', encoding="utf-8")
+
+
+def stand_in(folder: Path, pip: str = "pass") -> str:
+    path = folder / "stand-in"
+    path.write_text(STAND_IN.format(python=Path(sys.executable).resolve(), pip=pip))
+    path.chmod(0o755)
+    return str(path)
 
 
 def library(home: Path, **changes: Any) -> Library:

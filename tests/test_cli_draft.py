@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 from pathlib import Path
 
 import pytest
 from commands import hsdkit, load, run
-from heavy import Heavy, make_ready
-from toys import TOY, blank_pdf, register_toys
+from heavy import Heavy, make_ready, stand_in
+from toys import TOY, ToyDrafter, blank_pdf, register_toys
 
 from hsdkit.cli.draft import table
 from hsdkit.components import Environment
+from hsdkit.documents import Page
 from hsdkit.draft_cache import DraftCache
 from hsdkit.draft_files import load_drafts
 from hsdkit.plugins import plugins
@@ -151,6 +155,39 @@ def test_what_cannot_be_installed_is_told():
     failed = hsdkit("drafter", "install", "fake", "--python", "/no/python")
     assert failed.exit_code == 1
     assert "no virtual environment can be made: /no/python" in failed.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_an_installation_and_leaves_nothing(tmp_path: Path, number: signal.Signals):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit it ignored
+    pip = f"import signal, time; os.kill(os.getppid(), {number:d}); time.sleep(60)"
+    result = hsdkit("drafter", "install", "fake", "--python", stand_in(tmp_path, pip))
+    assert result.exit_code == 128 + number
+    assert list(environments.root().glob("[!.]*")) == []
+
+
+def test_a_signal_that_a_library_swallows_ends_the_drafting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def swallowing(self: ToyDrafter, page: Page) -> Draft:
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return Draft((), "toy")
+
+    monkeypatch.setattr(ToyDrafter, "draft", swallowing)
+    blank_pdf(tmp_path / "a.pdf", 9)
+    result = draft("a.pdf", "--save")
+    assert result.exit_code == 143
+    assert not Path("out/a.drafts.json").exists()
+
+
+def test_drafts_that_cannot_be_removed_are_told(monkeypatch: pytest.MonkeyPatch):
+    from heavy import page
+
+    DraftCache().put(page(), "key", Draft())
+    monkeypatch.setattr(DraftCache, "prune", lambda self, most_bytes: None)
+    result = hsdkit("drafter", "cache", "--clear")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("removed 0 drafts, 0.0 MB")
+    assert "1 draft cannot be removed" in result.stderr
 
 
 def test_the_cache_is_counted_and_cleared(tmp_path: Path):

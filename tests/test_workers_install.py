@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-from heavy import environment, make_ready
+from heavy import environment, make_ready, stand_in
 
 from hsdkit.components import Environment
-from hsdkit.errors import PluginError
+from hsdkit.errors import ConfigError, PluginError
 from hsdkit.workers import environments, install
-
-#: Stands in for `python -m venv DIR` and for the environment's own Python: makes itself the latter.
-STAND_IN = """#!{python}
-import os, shutil, sys
-arguments = sys.argv[1:]
-if arguments[:2] == ["-m", "venv"]:
-    os.makedirs(arguments[2] + "/bin")
-    shutil.copy(__file__, arguments[2] + "/bin/python")
-elif "install" in arguments:
-    print("Collecting fake==1.2")
-    {pip}
-elif arguments[0] == "-c":
-    print("1.2")
-"""
 
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
     monkeypatch.setenv("HSDKIT_HOME", str(tmp_path / "home"))
     return environment(tmp_path)
-
-
-def stand_in(folder: Path, pip: str = "pass") -> str:
-    path = folder / "stand-in"
-    path.write_text(STAND_IN.format(python=Path(sys.executable).resolve(), pip=pip))
-    path.chmod(0o755)
-    return str(path)
 
 
 def left() -> list[str]:
@@ -90,6 +68,43 @@ def test_new_pins_make_a_new_one_and_a_failure_keeps_the_old(made: Environment, 
     assert environments.state(made) == "ready"
 
 
+def test_making_it_anew_keeps_the_old_one_until_it_is_made(made: Environment, tmp_path: Path):
+    place = install.install(made, lambda line: None, base=stand_in(tmp_path))
+    (place / "old").touch()
+    aside = place.with_name(f".{place.name}.before")
+    with pytest.raises(PluginError):
+        install.install(made, lambda line: None, base=stand_in(tmp_path, "sys.exit(1)"), again=True)
+    assert (place / "old").exists()
+    assert environments.state(made) == "ready"
+    place.rename(aside)  # as after a kill
+    assert install.install(made, lambda line: None, base="/nowhere") == place
+    assert (place / "old").exists()
+    install.install(made, lambda line: None, base=stand_in(tmp_path), again=True)
+    assert not (place / "old").exists()
+    assert not aside.exists()
+    place.rename(aside)
+    assert install.remove(made)
+    assert not aside.exists()
+
+
+def test_a_full_disk_and_a_python_that_says_nothing_are_told(
+    made: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(path: Path, *_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    mute = stand_in(tmp_path).replace("stand-in", "mute")
+    Path(mute).write_text(Path(stand_in(tmp_path)).read_text().replace('print("1.2")', "pass"))
+    Path(mute).chmod(0o755)
+    with pytest.raises(PluginError, match="is no Python: asked for a version, it said nothing"):
+        install.install(made, lambda line: None, base=mute)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(PluginError, match="cannot be written: No space left on device"):
+            install.install(made, lambda line: None, base=str(tmp_path / "stand-in"))
+    assert left() == []
+
+
 def test_what_a_killed_installation_left_counts_as_nothing_and_goes(made: Environment, tmp_path: Path):
     make_ready(made)
     (environments.folder(made) / environments.MARKER).unlink()
@@ -108,6 +123,20 @@ def test_removing(made: Environment):
 def test_one_installation_at_a_time(made: Environment, tmp_path: Path):
     with install._locked(made), pytest.raises(PluginError, match="is being installed or removed by another hsdkit"):
         install.install(made, lambda line: None, base=stand_in(tmp_path))
+
+
+def test_a_disk_without_locks_is_no_other_installation(made: Environment, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    assert not install.remove(made)
+
+
+def test_an_account_without_a_home_is_told_of_the_variable(made: Environment, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HSDKIT_HOME", "~surely-nobody/x")
+    with pytest.raises(ConfigError, match="HSDKIT_HOME=FOLDER must name a folder: "):
+        environments.root()
 
 
 def test_a_home_that_cannot_be_written_is_told(made: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,7 +67,7 @@ def draft(
     if save or report:
         make_folder(Path(config.output))
     interrupts = Interrupts()
-    drafts = Drafts(Pipeline(config), save, report, quiet, failures)
+    drafts = Drafts(Pipeline(config), save, report, quiet, failures, interrupts.check)
     try:
         with interrupts:
             drafts.load()
@@ -82,13 +82,15 @@ def draft(
 
 @dataclass(slots=True)
 class Drafts:
-    """The documents of one command, drafted one after the other; a failure is kept and costs nothing else."""
+    """The documents of one command, drafted one after the other; a failure is kept and costs nothing else. `check`
+    raises KeyboardInterrupt once the user wants no more."""
 
     pipeline: Pipeline
     save: bool
     report: bool
     quiet: bool
     failures: list[str]
+    check: Callable[[], None]
 
     def load(self) -> None:
         """Raises `PluginError` when the drafter can draft nothing at all."""
@@ -117,6 +119,7 @@ class Drafts:
                     if (page := self._page(document, number)) is None:
                         continue
                     draft, notes = self._drafted(page)
+                    self.check()  # what was interrupted may have made an empty draft of it
                     saved.append(SavedDraft(page.source, number, page.width, page.height, draft))
                     if report:
                         report.add(_result(page, draft, notes), page.image)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -38,6 +39,7 @@ def install(
 
       hsdkit drafter install docling
     """
+    from hsdkit.cli.interrupts import Interrupts
     from hsdkit.workers import environments
     from hsdkit.workers.install import install
 
@@ -47,7 +49,7 @@ def install(
         place = environments.folder(environment)
         typer.echo(f"{name} is installed in {place} (--again makes it anew)")
         return
-    err, start = console.console(), time.perf_counter()
+    err, start, interrupts = console.console(), time.perf_counter(), Interrupts()
     with err.status(f"installing {plain(name)}") as status:
 
         def say(line: str) -> None:
@@ -58,7 +60,11 @@ def install(
             elif not quiet and line.startswith(("making", "Collecting", "Installing")):
                 err.print(plain(line[:160]), soft_wrap=True)
 
-        place = install(environment, say, base=python, again=again)
+        try:
+            with interrupts:  # SIGTERM would leave pip running, and what it has made
+                place = install(environment, say, base=python, again=again)
+        except KeyboardInterrupt:
+            raise typer.Exit(128 + (interrupts.received or signal.SIGINT)) from None
     version = environments.installed_version(environment)
     typer.echo(f"installed {name} {version} in {place} ({time.perf_counter() - start:.0f} s): drafter={name}")
 
@@ -90,12 +96,17 @@ def list_() -> None:
 def cache(clear: Annotated[bool, typer.Option("--clear", help="Remove all drafts from it.")] = False) -> None:
     """Show how many drafts are kept on disk, or remove them. `reuse_drafts=false` makes a run not use them."""
     from hsdkit.draft_cache import MOST_BYTES, DraftCache
+    from hsdkit.errors import OutputError
 
     drafts = DraftCache()
     entries, size = drafts.size()
     if clear:
         drafts.prune(0)
-        typer.echo(f"removed {console.count(entries, 'draft')}, {size / 1e6:.1f} MB, from {drafts.folder}")
+        left, left_size = drafts.size()
+        gone = f"{console.count(entries - left, 'draft')}, {(size - left_size) / 1e6:.1f} MB"
+        typer.echo(f"removed {gone}, from {drafts.folder}")
+        if left:
+            raise OutputError(f"{drafts.folder}: {console.count(left, 'draft')} cannot be removed")
     else:
         most = MOST_BYTES / 1e6
         typer.echo(f"{console.count(entries, 'draft')}, {size / 1e6:.1f} MB (at most {most:.0f}), in {drafts.folder}")

@@ -72,8 +72,8 @@ class Library:
 class HeavyDrafter:
     """Built at once, loaded with `load` or the first page. One instance is for one thread.
 
-    `cache_key` is all that its drafts depend on besides the page; "" where the library's version is not known. Raises `PluginError` when there is no way to the
-    library, naming all there could be.
+    `cache_key` is all that its drafts depend on besides the page; "" where the library's version is not known. Raises
+    `PluginError` when there is no way to the library, naming all there could be.
     """
 
     def __init__(self, library: Library, config: WorkerOptions) -> None:

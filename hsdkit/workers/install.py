@@ -25,28 +25,50 @@ _VERSION = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
 def install(environment: Environment, say: Say, *, base: str = "", again: bool = False) -> Path:
     """Make the environment and return its folder; one for these pins that is there is kept unless `again`.
 
-    `base` is the Python to build on (this one by default). Environments for other pins are removed once the new one is
-    complete. Raises `PluginError` with what pip said.
+    `base` is the Python to build on (this one by default). Whatever was there before, for these pins or others, is
+    removed once the new one is complete. Raises `PluginError` with what pip said.
     """
     place = folder(environment)
+    aside = _aside(environment)
     with _locked(environment):
-        if is_whole(place) and not again:
-            return place
-        shutil.rmtree(place, ignore_errors=True)
         try:
-            _make(environment, place, base or sys.executable, say)
-        except BaseException:  # Ctrl-C too
+            if is_whole(aside) and not is_whole(place):  # an installation was killed
+                _move(aside, place)
+            if is_whole(place) and not again:
+                return place
+            if is_whole(place):
+                _move(place, aside)
             shutil.rmtree(place, ignore_errors=True)
+            _make(environment, place, base or sys.executable, say)
+        except BaseException as e:  # Ctrl-C too
+            if is_whole(aside):
+                _move(aside, place)
+            elif not is_whole(place):
+                shutil.rmtree(place, ignore_errors=True)
+            if isinstance(e, OSError):
+                raise PluginError(f"drafter {environment.name!r}: {place}: cannot be written: {e.strerror or e}") from e
             raise
-        for old in others(environment):
+        for old in (aside, *others(environment)):
             shutil.rmtree(old, ignore_errors=True)
     return place
+
+
+def _aside(environment: Environment) -> Path:
+    """Where the old environment waits while a new one is made in its place: it works at one path only."""
+    place = folder(environment)
+    return place.with_name(f".{place.name}.before")
+
+
+def _move(path: Path, to: Path) -> None:
+    """Rename a folder, in the place of what is there."""
+    shutil.rmtree(to, ignore_errors=True)
+    path.rename(to)
 
 
 def remove(environment: Environment) -> bool:
     """Remove the environment and those for other pins; whether there was anything."""
     with _locked(environment):
-        found = [p for p in (folder(environment), *others(environment)) if p.exists()]
+        found = [p for p in (folder(environment), _aside(environment), *others(environment)) if p.exists()]
         for path in found:
             try:
                 shutil.rmtree(path)
@@ -68,6 +90,8 @@ def _make(environment: Environment, place: Path, base: str, say: Say) -> None:
     version = _run(
         [str(python(place)), "-c", _VERSION, environment.distribution], environment, "it lacks its own library", say
     )
+    if not version:
+        raise PluginError(f"drafter {environment.name!r}: {base} is no Python: asked for a version, it said nothing")
     marker = {"name": environment.name, "version": version[-1], "pins": environment.pins}
     (place / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
 
@@ -126,8 +150,8 @@ def _locked(environment: Environment) -> Iterator[None]:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # Windows: two installations at once are the user's to avoid
-            pass
-        except OSError:
+        except BlockingIOError:
             raise PluginError(f"drafter {environment.name!r} is being installed or removed by another hsdkit") from None
+        except (ImportError, OSError):  # Windows, or disks without locks: not to do it twice at once is the user's part
+            pass
         yield
