@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import hsdkit, shell
@@ -110,6 +112,22 @@ def test_version_and_help():
     for command in ("run", "plugins", "doctor"):
         text = hsdkit(command, "--help").stdout
         assert f"hsdkit {command}" in text
+
+
+def test_help_fits_into_80_columns():
+    """A line that wraps tears options and examples apart. First paragraphs are filled anew and may be of any length."""
+    import typer.main
+    from rich.text import Text
+
+    from hsdkit.cli.app import app
+
+    commands: Any = dict(vars(typer.main.get_command(app))["commands"])
+    for name in [name for name, command in commands.items() if hasattr(command, "commands")]:
+        commands |= {f"{name} {each}": command for each, command in commands.pop(name).commands.items()}
+    texts = {name: inspect.cleandoc(command.help).partition("\n\n")[2] for name, command in commands.items()}
+    lines = [(name, Text.from_markup(line).plain) for name, text in texts.items() for line in text.splitlines()]
+    assert len(lines) > 50
+    assert [line for line in lines if len(line[1]) > 78] == []
 
 
 @pytest.mark.parametrize(

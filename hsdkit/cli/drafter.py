@@ -35,7 +35,8 @@ def install(
 ) -> None:
     """Make the environment of a drafter from the pinned requirements that come with it.
 
-    A failed or interrupted installation leaves nothing behind, and an older environment as it was.
+    A failed or interrupted installation leaves nothing behind, and an older
+    environment as it was.
 
       hsdkit drafter install docling
     """

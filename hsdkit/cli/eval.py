@@ -13,9 +13,9 @@ from hsdkit.errors import ConfigError
 
 HELP = """Measure a run on a benchmark: quality by its official rules, and beside it what the same pages cost.
 
-Writes results.jsonl (a line a page), summary.json and predictions/ in the layout
-of the official evaluator. Started again with the same output folder it goes on
-where it stopped, and runs pages that failed once more.
+Writes results.jsonl (a line a page), summary.json and predictions/ in the
+layout of the official evaluator. Started again with the same output folder it
+goes on where it stopped, and runs pages that failed once more.
 
 [bold]Its own options[/]
 
@@ -24,15 +24,15 @@ where it stopped, and runs pages that failed once more.
   path=PATH           its ground truth, in the official format
   limit=N             so many pages, spread evenly, the same every time
   subset=NAME,...     only pages of these groups: newspaper, language=english
-  baseline=VERIFIER   a second verifier on the same pages and loaded model, for
-                      speedups: autoregressive is plain decoding
+  baseline=VERIFIER   a second verifier on the same pages and loaded model,
+                      for speedups: autoregressive is plain decoding
 
 [bold]Examples[/]
 
   hsdkit eval benchmark=omnidocbench path=OmniDocBench/ target=dots_ocr
   hsdkit eval benchmark=ocean_ocr path=OCR_eval_data subset=english limit=20
   hsdkit eval benchmark=olmocr_bench path=bench_data baseline=autoregressive
-  hsdkit eval benchmark=omnidocbench path=gt.json drafter=rapidocr verifier.tau=0.75
+  hsdkit eval benchmark=omnidocbench path=gt.json verifier.tau=0.75
 
 [bold]Exit code[/]  0: all pages measured; 1: some failed (they count as empty);
 2: usage; 130: Ctrl-C (143: SIGTERM), with what was measured."""

@@ -24,8 +24,9 @@ def plugins(
 ) -> None:
     """List the components that can be chosen, with the package that brings each and what it lacks.
 
-    Any installed package can add components (entry-point group "hsdkit"). HSDKIT_PLUGINS=NAME,... loads only the
-    plugins, or the plugins of the packages, of those names.
+    Any installed package can add components (entry-point group "hsdkit").
+    HSDKIT_PLUGINS=NAME,... loads only the plugins, or the plugins of the
+    packages, of those names.
 
       hsdkit plugins            [dim]everything[/]
       hsdkit plugins drafter    [dim]drafters only: choose one with drafter=NAME[/]

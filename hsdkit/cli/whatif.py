@@ -22,8 +22,8 @@ HELP = """Predict what a recorded run costs and gains on another device, with a 
 
 Reads the steps in NAME.json of `hsdkit run` or bench.json of `hsdkit bench`
 (which holds both sides, so that predictions stand beside measurements), and
-counts operations and bytes of every pass from the model's config.json. Nothing
-is loaded, no GPU is needed. The acceptance is that of the recording.
+counts operations and bytes of every pass from the model's config.json.
+Nothing is loaded, no GPU is needed. The acceptance is that of the recording.
 
 [bold]Options[/]
 
@@ -33,13 +33,14 @@ is loaded, no GPU is needed. The acceptance is that of the recording.
                    a Hugging Face id [dim](the model of the recording)[/]
   dtype=TYPE       fp32, bf16, fp16, fp8 [dim](as recorded on cpu, bf16 elsewhere)[/]
   prompt=N         tokens of a page's prompt, for a model that spends more or
-                   fewer on an image; crops' change in proportion [dim](as recorded)[/]
+                   fewer on an image; crops' change in proportion
+                   [dim](as recorded)[/]
   threads=N        CPU threads to measure with [dim](as recorded)[/]
 
 [bold]Examples[/]
 
   hsdkit bench report.pdf drafter=pdftext
-  hsdkit whatif out/bench.json                  [dim]this machine, beside what it took[/]
+  hsdkit whatif out/bench.json                [dim]this machine, and what it took[/]
   hsdkit whatif out/bench.json device=A100,H200 model=hunyuanocr prompt=4000
   hsdkit whatif out/report.json device=L4 model=Qwen/Qwen2.5-VL-7B-Instruct
 
