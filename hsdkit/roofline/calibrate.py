@@ -103,9 +103,10 @@ def _timer(size: int, layers: int, cached: int, dtype: torch.dtype) -> Callable[
     def run(width: int) -> float:
         cache.lengths[:] = cached
         tokens = torch.zeros((1, width), dtype=torch.int64)
-        mask = torch.zeros((1, 1, width, cached + width), dtype=dtype) if width > 1 else None
+        shown = torch.ones((1, 1, width, cached + width), dtype=torch.bool)
         begun = clock()
         cache.begin(width)
+        mask = torch.zeros(shown.shape, dtype=dtype).masked_fill_(~shown, -torch.inf) if width > 1 else None
         out = model(input_ids=tokens, position_ids=tokens + cached, attention_mask=mask, use_cache=True, **kept)
         out.logits.argmax(-1).tolist()
         return clock() - begun

@@ -1,0 +1,121 @@
+"""`hsdkit whatif`: what it prints, what it refuses; the measured machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import hsdkit
+from hypothesis import given
+from hypothesis import strategies as st
+from test_roofline_steps import SHAPE, bench_json
+
+import hsdkit.roofline.calibrate as calibrate
+from hsdkit.roofline import Pass
+from hsdkit.roofline.calibrate import calibrate as measure_cpu
+from hsdkit.roofline.machine import MeasuredMachine
+
+CONFIG = {
+    "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 16,
+    "num_key_value_heads": 8, "vocab_size": 1000, "model_type": "qwen3",
+}  # fmt: skip
+
+
+@pytest.fixture
+def recording(workplace: Path) -> Path:
+    Path("config.json").write_text(json.dumps(CONFIG))
+    return bench_json(workplace)
+
+
+def test_a_device_and_a_model_are_predicted_without_either(recording: Path) -> None:
+    result = hsdkit("whatif", "bench.json", "device=h200,A100", "model=config.json")
+    assert result.exit_code == 0
+    assert "H200: 990 TFLOP/s in bf16, 4800 GB/s" in result.output or "H200: 989 TFLOP/s" in result.output
+    assert "A100: 312 TFLOP/s" in result.output
+    assert "another tokenizer" in result.output
+    assert "measured" not in result.output.split("Predicted")[1].split("note")[0]
+
+
+def test_the_figures_as_json(recording: Path) -> None:
+    result = hsdkit("whatif", "bench.json", "device=L4", "model=.", "dtype=fp16", "prompt=1000", "--json")
+    data = json.loads(result.stdout)
+    (found,) = data["predictions"]
+    plain, page = found["sides"]
+    assert (found["device"], found["dtype"], plain["side"], plain["forwards"]) == ("L4", "fp16", "autoregressive", 5)
+    # Passes of one token and of five read the same weights: memory is the limit of both.
+    weights = 12 * (2 * 1024 * 1024 + 2 * 1024 * 512 + 3 * 1024 * 3072) + 1024 * 1000
+    assert plain["seconds"]["passes"] == pytest.approx(5 * 2 * weights / 300e9, rel=0.2)
+    assert page["speedup"]["passes"] == pytest.approx(5, rel=0.02)
+    assert page["measured_passes"] is None
+
+
+def test_weights_that_do_not_fit_are_said_to(recording: Path) -> None:
+    Path("config.json").write_text(json.dumps(CONFIG | {"num_hidden_layers": 2000}))
+    assert "its weights alone take" in hsdkit("whatif", "bench.json", "device=L4", "model=.").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["device=A10O"], 2, "did you mean A100"),
+        (["devise=A100"], 2, "did you mean device"),
+        (["dtype=int3"], 2, "must be one of"),
+        (["prompt=0"], 2, "prompt=0"),
+        (["device=,"], 2, "name at least one"),
+        (["device=A100", "dtype=fp8", "model=."], 2, "no peak of A100"),
+        (["device=A100", "model=./nowhere"], 2, "no such file or folder"),
+        (["device=A100", "model=nobody"], 2, "no target named 'nobody'"),
+        (["device=A100", "model="], 2, "is empty"),
+        (["device=cpu", "dtype=fp8", "model=."], 2, "not measured on a CPU"),
+    ],
+)
+def test_what_cannot_be_is_one_line(recording: Path, arguments: list[str], code: int, says: str) -> None:
+    result = hsdkit("whatif", "bench.json", *arguments)
+    assert result.exit_code == code
+    assert says in result.output
+
+
+def test_a_recording_is_needed_and_must_be_there(workplace: Path) -> None:
+    assert hsdkit("whatif", "device=A100").exit_code == 2
+    missing = hsdkit("whatif", "nothing.json", "device=A100")
+    assert (missing.exit_code, "nothing.json" in missing.output) == (1, True)
+
+
+def test_the_embedded_target_is_found_by_name(recording: Path) -> None:
+    result = hsdkit("whatif", "bench.json", "device=L4", "model=tiny")
+    assert "2.82 M parameters" in result.output
+
+
+MACHINE = MeasuredMachine(
+    "toy", "fp32", (1, 8, 64), (1000, 100_000), (1e-4, 1e-4, 2e-4), ((1e-4, 2e-4, 3e-4), (5e-4, 6e-4, 2e-3)),
+    (1e-9, 2e-9, 3e-9),
+)  # fmt: skip
+
+
+def test_a_measured_machine_gives_back_what_was_measured() -> None:
+    assert MACHINE.layer_seconds(8, 1000) == pytest.approx(2e-4)
+    assert MACHINE.layer_seconds(64, 100_000) == pytest.approx(2e-3)
+    assert MACHINE.layer_seconds(1, 199_000) == pytest.approx(9e-4)  # the last slope goes on
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 4000), st.integers(0, 4000))
+def test_wider_and_longer_passes_take_no_less(width: int, more: int, cached: int, longer: int) -> None:
+    base = MACHINE.pass_seconds(SHAPE, Pass(1, width, cached, width), "fp32")
+    wider = MACHINE.pass_seconds(SHAPE, Pass(1, width + more, cached, width + more), "fp32")
+    assert 0 < base <= wider
+    assert base <= MACHINE.pass_seconds(SHAPE, Pass(1, width, cached + longer, width), "fp32")
+
+
+def test_this_machine_is_measured(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "WIDTHS", (1, 16))
+    monkeypatch.setattr(calibrate, "_SIZES", ((32, 2, 64), (64, 2, 128), (256, 4, 512)))
+    machine = measure_cpu(threads=1, seconds=0)
+    assert machine.weights == (10240, 40960, 655360)
+    assert machine.weight_seconds(16) > 0
+    quick: Any = lambda dtype, threads: machine  # noqa: E731
+    monkeypatch.setattr(calibrate, "calibrate", quick)
+    result = hsdkit("whatif", "bench.json", "model=.")
+    assert result.exit_code == 0
+    assert "this CPU" in result.output
