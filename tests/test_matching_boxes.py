@@ -74,6 +74,30 @@ def test_a_constant_shift_is_learned(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRUCTURED)
+@pytest.mark.parametrize("shift", [(-8, 7, 8, -7), (40, 40, 40, 40)])
+def test_a_large_shift_is_learned_or_does_no_harm(name: str, shift: tuple[int, int, int, int]) -> None:
+    """Beyond what is expected of any drafter, and beyond what is taken for the same box."""
+    found = gain(name, moved(long_page(), shift), codec())
+    print(f"{name}, {shift}: {found:.1f} tokens a step")
+    assert found > (20 if max(shift) < 40 else 6)
+
+
+def test_where_boxes_have_nothing_in_common_the_likeliest_number_is_drafted_all_the_same() -> None:
+    _, boxes = boxes_of("[50, 50, 90, 90]", codec())
+    output = bytearray()
+    for shift in range(-12, 13):
+        output += b"[%d, %d, %d, %d] " % (50 + shift, 50 - shift, 90 + shift, 90 - shift)
+        boxes.watch(output)
+    assert all(boxes.options(number) for number in boxes.numbers)
+
+
+def test_the_end_of_a_box_of_tags_begins_no_box() -> None:
+    _, boxes = boxes_of("<loc_2><loc_3><loc_4><loc_9>", codec())
+    assert boxes.begun(bytearray(b"<text><loc_2><loc_3><loc_4>"), [0])
+    assert boxes.begun(bytearray(b"<text><loc_1><loc_2><loc_3><loc_4>"), [0]) == []
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
 def test_regions_in_another_order_are_found_by_their_boxes(name: str) -> None:
     """As text alone: 6.9 to 9.7."""
     drafted = list(moved(long_page(), (0, 0, 0, 0), jitter=2))

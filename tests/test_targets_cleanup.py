@@ -7,7 +7,7 @@ import time
 
 import pytest
 from hsdkit_plugins.targets.cleanup import clean, without_loop
-from hsdkit_plugins.targets.dialects import Dialect
+from hsdkit_plugins.targets.dialects import Dialect, render
 from hsdkit_plugins.targets.formats.blocks import Layout
 from hsdkit_plugins.targets.formats.doctags import DocTags
 from hsdkit_plugins.targets.formats.grounding import Grounding
@@ -15,7 +15,7 @@ from hsdkit_plugins.targets.formats.records import Records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hsdkit.regions import Label
+from hsdkit.regions import Box, Label, Region
 
 HTML, MARKDOWN = Dialect(), Dialect(tables="markdown")
 
@@ -98,11 +98,29 @@ def test_no_output_takes_long_to_clean(start: str, filling: str):
     assert time.process_time() - begin < 2
 
 
+@pytest.mark.parametrize("begun", ["\\(", "\\[", "<table", "<table>", "<!--", "```\n", "$", "<td"])
+@pytest.mark.parametrize("label", [None, Label.TEXT, Label.TABLE])
+def test_nor_does_what_is_begun_again_and_again(begun: str, label: Label | None):
+    text, begin = begun * 8_000, time.process_time()
+    if label is None:
+        clean(text, HTML, "length")
+    else:
+        render(Region(Box(0, 0, 9, 9), label, text), HTML)
+    assert time.process_time() - begin < 2
+
+
+def test_line_breaks_within_a_display_formula_begin_no_other():
+    assert clean("\\[ a \\\\[2pt] b \\]", HTML) == "$$\na \\\\[2pt] b\n$$"
+
+
 @pytest.mark.parametrize(
     ("layout", "start", "filling"),
     [
         (Records({Label.TEXT: "Text"}), '[{"bbox": [1, 2, 3, 4], "text": "', '"'),
         (Records({Label.TEXT: "Text"}), "", '[{"text": "a"}, '),
+        (Records({Label.TEXT: "Text"}), '[{"bbox": [1, 2, 3, 4], "text": "', " "),
+        (Records({Label.TEXT: "Text"}), '[{"bbox": [1, 2, 3, 4], "text": "', "\\\\["),
+        (Records({Label.TEXT: "Text"}), "```json", " "),
         (Grounding({Label.TEXT: "text"}), "<|ref|>text<|/ref|><|det|>[[1, 2, 3, 4]]<|/det|>", "<|ref|>"),
         (DocTags(), "<otsl>", "<lcel>"),
         (DocTags(), "<otsl>", "<fcel><ucel><nl>"),

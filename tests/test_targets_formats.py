@@ -266,6 +266,25 @@ def test_backslashes_and_quotes_that_lack_their_escape_are_read_as_meant() -> No
     assert words.text == 'Let $\\rho$ be "the" one\nof $\\nu$.\tSo \\$5.'
 
 
+@pytest.mark.parametrize(
+    ("cut", "kept"),
+    [
+        (r"he said \"", 'he said "'),
+        (r"{\"a\": \"b\"} and", '{"a": "b"} and'),
+        (r"$$ \\frac{a}{b}", r"$$ \frac{a}{b}"),
+        ("see [1]", "see [1]"),
+        (r"a slash \\", "a slash \\"),
+        ("half an escape \\u00", "half an escape "),
+        ('done"', "done"),
+        ('done"}]', "done"),
+        (r"a face \ud83d\ude00 and", "a face \U0001f600 and"),
+    ],
+)
+def test_of_a_cut_text_all_that_is_text_is_kept(cut: str, kept: str) -> None:
+    (block,) = RECORDS.read('[{"bbox": [1, 2, 30, 40], "category": "Text", "text": "' + cut) or ()
+    assert block.text == kept
+
+
 def test_records_in_a_fence_or_with_other_keys_first_are_read() -> None:
     text = '```json\n[{"category": "Title", "text": "# A", "bbox_2d": [1, 2, 30, 40]}]\n```'
     assert RECORDS.read(text) == (Block(Label.TITLE, "# A", Box(1, 2, 30, 40), kind="Title"),)

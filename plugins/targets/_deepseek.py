@@ -49,7 +49,7 @@ LABELS = {
 }
 
 #: Formulas between \[ and \]; pages with boxes, crops (which are read with `FREE`) without.
-DIALECT = Dialect(formula=("\\[", "\\]"), layout=Grounding(LABELS))
+DIALECT = Dialect(formula=("\\[", "\\]"), inline=("\\(", "\\)"), layout=Grounding(LABELS))
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from hsdkit.results import FinishReason
 _FENCED = re.compile(r"\A```(?:markdown|md|html|latex)?[ \t]*\n(.*?)(?:\n```[ \t]*)?\Z", re.DOTALL)
 _CUT_TAG = re.compile(r"<[/a-zA-Z][^<>\n]{0,60}\Z|<\Z")
 _TAG = re.compile(r"<(/?)(table|thead|tbody|tr|td|th)\b[^<>]*>", re.IGNORECASE)
-_TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL | re.IGNORECASE)
+_TABLE = re.compile(r"<table\b[^<>]*>.*?</table>", re.DOTALL | re.IGNORECASE)
 _CODE = re.compile(r"(^```.*?^```[^\n]*$)", re.DOTALL | re.MULTILINE)
-#: No spaces beside the dots: where an end is missing, each of several repeats would be tried with each other.
-_DISPLAY = re.compile(r"\\\[(.*?)\\\]", re.DOTALL)
-_INLINE = re.compile(r"\\\((.*?)\\\)")
+#: None begins within another, and no spaces beside the dots: where an end is missing, each beginning or repeat would be
+#: tried with all that follows. The line break `\\[2pt]` of LaTeX begins none.
+_DISPLAY = re.compile(r"(?<!\\)\\\[((?:(?!(?<!\\)\\\[).)*?)\\\]", re.DOTALL)
+_INLINE = re.compile(r"(?<!\\)\\\(((?:(?!\\\().)*?)\\\)")
 _AROUND = re.compile(r"(</?(?:table|thead|tbody|tr|td|th)\b[^<>]*>)", re.IGNORECASE)
 _SPANS = re.compile(r"\b(?:rowspan|colspan)\s*=\s*[\"']?\d+[\"']?", re.IGNORECASE)
 _PAGE_BREAK = re.compile(r"<(?:-+ ?Page ?Split ?-+|page_break)>", re.IGNORECASE)

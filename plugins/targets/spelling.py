@@ -36,7 +36,8 @@ _MARK = re.compile(rf"(?<=[{_CJK}])(?:[,:;!?()]|\.(?![\w./]))|[,:;!?()](?=[{_CJK
 _PAIRED = re.compile(r"（([^（）()]*)\)|\(([^（）()]*)）")
 
 _DOLLAR = re.compile(r"(?<![\\$])\$(?![\s$])([^$\n]*?[^\s\\$])\$(?![\d$])")
-_ROUND = re.compile(r"\\\((.+?)\\\)")
+#: None begins within another: where an end is missing, each of several would be tried with all that follows.
+_ROUND = re.compile(r"\\\(((?:(?!\\\().)+?)\\\)")
 
 
 def plain(text: str) -> str:

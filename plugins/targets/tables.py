@@ -52,7 +52,7 @@ class HtmlStyle:
 _MAX_SPAN = 100
 _VALUE = re.compile(r"[-+(]?[$€£¥]?\d[\d.,:/%()\-+]*[%)]?|[-–—]|n/?a", re.IGNORECASE)
 _PIPE, _OUTER = re.compile(r"(?<!\\)\|"), re.compile(r"\A\||(?<!\\)\|\Z")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->", re.DOTALL)
 #: A "<" that opens no tag found in tables is text: a parser would swallow what follows it.
 _STRAY = re.compile(
     r"<(?!/?(?:html|body|table|caption|colgroup|col|thead|tbody|tfoot|tr|td|th|div|p|span|br|b|i|u|em|strong|sup|sub|"

@@ -26,7 +26,7 @@ _BOX = re.compile(
     rb"|<loc_(\d{1,4})><loc_(\d{1,4})><loc_(\d{1,4})><loc_(\d{1,4})>"
 )
 #: The beginning of a box at the end of an output: the numbers that are complete.
-_BEGUN = re.compile(rb"(?:\[\s*((?:\d{1,4},\s*){1,3})(\d{0,4})|((?:<loc_\d{1,4}>){1,3}))\Z")
+_BEGUN = re.compile(rb"(?:\[\s*((?:\d{1,4},\s*){1,3})(\d{0,4})|(?<!\d>)((?:<loc_\d{1,4}>){1,3}))\Z")
 _NUMBER = re.compile(rb"\d+")
 #: Longest box as text; how far apart two boxes may be, in their own units, to be the same region's.
 _LONGEST, SAME = 64, 12
@@ -154,16 +154,19 @@ class Boxes:
         near = {v: n for v, n in self._margins[side].items() if abs(v - number.value) <= SAME}
         known = sum(near.values())
         weight = 0.7 * known / (known + 2)
+        shifts = {*range(-len(_PRIOR) + 1, len(_PRIOR)), *own}
         ranked = []
-        for value in {number.value + d for d in range(-len(_PRIOR) + 1, len(_PRIOR))} | set(near):
+        for value in {number.value + shift for shift in shifts} | set(near):
             shift = value - number.value
             prior = _PRIOR[abs(shift)] if abs(shift) < len(_PRIOR) else 0.0
             seen = (pooled[shift] + _WEIGHT * prior) / (all_ + _WEIGHT)
             seen = (own[shift] + 4 * seen) / (own.total() + 4)
             chance = (1 - weight) * seen + weight * near.get(value, 0) / max(1, known)
-            if value >= 0 and chance >= _LEAST:
+            if value >= 0:
                 ranked.append((value, chance))
-        return sorted(ranked, key=lambda pair: (-pair[1], abs(pair[0] - number.value)))[:_VALUES]
+        ranked.sort(key=lambda pair: (-pair[1], abs(pair[0] - number.value)))
+        # The likeliest is offered even where the model's boxes have nothing in common with the draft's.
+        return [pair for place, pair in enumerate(ranked[:_VALUES]) if not place or pair[1] >= _LEAST]
 
     # -- reading on
 
@@ -229,6 +232,8 @@ class Boxes:
         places += self._draft.starts[begin + 1 : end + 1]
 
     def _seam_places(self, cursor: Cursor) -> list[int]:
+        if cursor.places:
+            return list(cursor.places)
         places, position = [], cursor.position
         for token in cursor.seam:
             position += len(self._codec.token_bytes(token))

@@ -16,19 +16,21 @@ from hsdkit_plugins.targets.formats.blocks import Block, rounded, stated_label, 
 
 from hsdkit.regions import Box, Label
 
-_FENCE = re.compile(r"\A\s*```(?:json)?\s*(.*?)\s*(?:```\s*)?\Z", re.DOTALL)
+_FENCE = re.compile(r"\A\s*```(?:json)?\s*")
 _START = re.compile(r"\A\s*\[\s*(?:\{|\]|\Z)|\A\s*\{\s*\"(?:bbox|category)")
 _RECORD = re.compile(r"(?:\A|[\[,}\s])(?=\{\s*\"(?:bbox(?:_2d)?|category|text)\"\s*:)")
 _BOX = re.compile(r"\"bbox(?:_2d)?\"\s*:\s*\[([^\]\"]*)")
 _KIND = re.compile(r"\"category\"\s*:\s*\"([^\"]*)")
 _TEXT = re.compile(r"\"text\"\s*:\s*\"")
-_TEXT_END = re.compile(r"\"\s*(?=,\s*\"(?:bbox|category)|\})|\"?\s*\}?\s*,?\s*\]?\s*\Z")
+#: A quote without escape that a record goes on or ends behind. Runs of spaces are never matched by two parts in turn:
+#: that would take the square of their length.
+_TEXT_END = re.compile(r"(?<!\\)(?:\\\\)*(\")(?=\s*,\s*\"(?:bbox|category)|\s*\}|[\s}\],]*\Z)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
 #: LaTeX whose backslash was not escaped, as JSON decodes it: `\\theta` becomes a tab and `heta`.
 _CONTROL = re.compile(r"[\t\r\b\f](?=[a-z])|\n(?=(?:abla|eq|e|u|ot|otin|mid|i|eg|onumber)(?![a-z]))")
 _COMMANDS = {"\t": r"\t", "\r": r"\r", "\b": r"\b", "\f": r"\f", "\n": r"\n"}
-_MATH = re.compile(r"(\$\$.*?\$\$|\$[^$]*\$|\\\(.*?\\\)|\\\[.*?\\\])", re.DOTALL)
+_MATH = re.compile(r"(\$\$.*?\$\$|\$[^$]*\$|\\\((?:(?!\\\().)*?\\\)|(?<!\\)\\\[(?:(?!(?<!\\)\\\[).)*?\\\])", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Records:
 
     def read(self, text: str) -> tuple[Block, ...] | None:
         if fenced := _FENCE.match(text):
-            text = fenced[1]
+            text = text[fenced.end() :].rstrip().removesuffix("```")
         if not _START.match(text):
             return None
         labels = {name: label for label, name in reversed(list(self.names.items()))}
@@ -115,8 +117,7 @@ def _record(text: str) -> Mapping[str, Any]:
     if start := _TEXT.search(text):
         rest = text[start.end() :]
         end = _TEXT_END.search(rest)
-        assert end  # matches at the end of anything
-        record["text"] = _unescaped(rest[: end.start()])
+        record["text"] = _unescaped(rest[: end.start(1)] if end else rest)
     return record
 
 
@@ -136,7 +137,8 @@ def _repaired(text: str, formula: bool) -> str:
     def mend(tex: str) -> str:
         return _CONTROL.sub(lambda m: _COMMANDS[m[0]], tex)
 
-    text = text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be written down
+    # Escaped halves of a character become one; a lone half cannot be written down.
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if formula:
         return mend(text)
     return "".join(mend(part) if i % 2 else part for i, part in enumerate(_MATH.split(text)))
