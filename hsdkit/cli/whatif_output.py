@@ -139,14 +139,11 @@ def figures(found: Sequence[Prediction], machine: Machine, dtype: str, same: boo
                 "speedup": {n: b / o if o else None for n, (b, o) in zip(names, _ratios(base, p), strict=True)},
                 "measured_passes": measured(p) if same else None,
             }
-            | ({"speedup_of_sums": speedup_of_sums(base.cost, p.cost, machine, dtype)} if _published(machine) else {})
         )
+        if isinstance(machine, Device):
+            sides[-1]["speedup_of_sums"] = speedup_of_sums(base.cost, p.cost, machine, dtype)
     source = machine.source if isinstance(machine, Device) else "measured"
     return {"device": machine.name, "dtype": dtype, "source": source, "sides": sides}
-
-
-def _published(machine: Machine) -> bool:
-    return isinstance(machine, Device)
 
 
 def notes_of(records: Records, shape: Shape, sides: Sequence[SideWork], other: bool, scaled: bool) -> list[str]:

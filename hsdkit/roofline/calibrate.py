@@ -88,9 +88,10 @@ def _timer(size: int, layers: int, cached: int, dtype: torch.dtype) -> Callable[
         num_attention_heads=heads,
         num_key_value_heads=heads,
         head_dim=hidden // heads,
-        attn_implementation="sdpa",
     )
-    model: Any = transformers.Qwen3ForCausalLM(config).to(dtype).eval()
+    model: Any = transformers.Qwen3ForCausalLM(config)
+    model.set_attn_implementation("sdpa")
+    model.to(dtype=dtype).eval()
     # Of one thread, its own time on a core: what others do on the machine does not count.
     clock = process_time if torch.get_num_threads() == 1 else perf_counter
     cache = RaggedCache()
