@@ -114,7 +114,7 @@ def _number(given: dict[str, str], key: str, most: int) -> int | None:
 
 def answer(question: Question, files: list[Path], as_json: bool) -> None:
     """Predict for each device in turn and print."""
-    from hsdkit.cli.whatif_output import figures, notes_of, print_machine, print_recording
+    from hsdkit.cli.whatif_output import cost_table, figures, notes_of, print_machine, print_recording
     from hsdkit.roofline import CPU, load, predict, sides
 
     records = load(files)
@@ -125,7 +125,7 @@ def answer(question: Question, files: list[Path], as_json: bool) -> None:
     out = console.console(sys.stdout)
     if not as_json:
         print_recording(out, records, shape, made, round(recorded_prompt * scale))
-    found = []
+    found, told = [], ""
     for name in question.devices:
         dtype = question.dtype or (records.dtype if name == CPU else "bf16")
         machine = find_machine(name, dtype, question.threads or records.threads)
@@ -134,8 +134,12 @@ def answer(question: Question, files: list[Path], as_json: bool) -> None:
         if as_json:
             found.append(figures(predictions, machine, dtype, same and records.on_cpu))
         else:
+            if dtype != told:
+                out.print(cost_table(predictions, dtype))
+                told = dtype
             print_machine(out, shape, predictions, machine, dtype, same and records.on_cpu)
-    notes = notes_of(records, shape, made, question.model is not None, scale != 1)
+    elsewhere = question.devices != (CPU,)
+    notes = notes_of(records, shape, made, question.model is not None, scale != 1, elsewhere)
     if as_json:
         typer.echo(json.dumps({"model": shape.name, "predictions": found, "notes": notes}, indent=1))
     else:

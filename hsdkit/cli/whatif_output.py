@@ -10,6 +10,7 @@ from rich.table import Table
 
 from hsdkit.cli.console import count, plain
 from hsdkit.roofline import BYTES, Device, Machine, Prediction, Records, Shape, SideWork, speedup_of_sums
+from hsdkit.roofline.steps import forwards_agree
 
 
 def print_recording(out: Console, records: Records, shape: Shape, sides: Sequence[SideWork], prompt: int) -> None:
@@ -25,7 +26,6 @@ def print_machine(
     out: Console, shape: Shape, found: Sequence[Prediction], machine: Machine, dtype: str, same: bool
 ) -> None:
     """`same`: the recording was made with this model, on a machine like this one."""
-    out.print(cost_table(found, dtype))
     out.print(time_table(found, machine, dtype, same))
     if isinstance(machine, Device):
         peak, bandwidth = machine.peak(dtype) / 1e12, machine.bandwidth / 1e9
@@ -146,11 +146,17 @@ def figures(found: Sequence[Prediction], machine: Machine, dtype: str, same: boo
     return {"device": machine.name, "dtype": dtype, "source": source, "sides": sides}
 
 
-def notes_of(records: Records, shape: Shape, sides: Sequence[SideWork], other: bool, scaled: bool) -> list[str]:
-    """What a reader of the figures has to know."""
-    from hsdkit.roofline.steps import forwards_agree
-
+def notes_of(
+    records: Records, shape: Shape, sides: Sequence[SideWork], other: bool, scaled: bool, elsewhere: bool
+) -> list[str]:
+    """What a reader of the figures has to know. `other`: another model than the recorded one; `scaled`: with prompts of
+    another length; `elsewhere`: on another device than this machine."""
     found = [f"left out of the costs: {', '.join(shape.left_out)}"] if shape.left_out else []
+    if elsewhere and records.max_packed == "auto":
+        found.append(
+            "steps were as wide as paid where they were recorded (max_packed=auto); for a GPU, record with "
+            "verifier.max_packed=128"
+        )
     if other:
         found.append("acceptance and number of tokens are the recorded model's: another tokenizer, or another reading")
         found[-1] += " of the page, changes both"

@@ -62,6 +62,11 @@ class Records:
         return fmean(lengths) if lengths else 0.0
 
     @property
+    def max_packed(self) -> Any:
+        """The verifier's limit of a step, "auto" or a number; None where it has none."""
+        return (self.settings.get("verifier") or {}).get("max_packed")
+
+    @property
     def target(self) -> dict[str, Any]:
         """Its name and options."""
         found = self.settings.get("target")
