@@ -60,6 +60,10 @@ def print_summary(benchmark: Benchmark, summary: Mapping[str, Any], wanted: int)
         typer.echo("\n\n".join(parts))
     except UnicodeEncodeError:  # a terminal that cannot show a group's name
         sys.stdout.buffer.write(("\n\n".join(parts) + "\n").encode("utf-8"))
+    for name, side in summary["sides"].items():
+        if fair := side["speedup"]:
+            same = f"{name}: the same text as {summary['baseline']} on {fair['same_text']} of {fair['pages']} pages"
+            console.console().print(console.plain(same), soft_wrap=True)
     for note in summary["notes"]:
         console.warn(note)
 

@@ -31,34 +31,39 @@ def times(summary: dict[str, Any]) -> str:
 
 
 def by_group(summary: dict[str, Any], group: str) -> str:
-    """A row for each value of the group and side."""
+    """A row for each value of the group and side; a baseline is left out, speedups tell of it."""
     rows = [
-        (f"{value} ({name})" if len(found["sides"]) > 1 else value, found["pages"], side)
+        (f"{value} ({name})" if len(found["sides"]) > 2 else value, found["pages"], side)
         for value, found in summary["groups"][group].items()
         for name, side in found["sides"].items()
+        if name != summary["baseline"]
     ]
     return _table(group, rows)
 
 
 def _table(head: str, rows: Sequence[tuple[str, int | None, dict[str, Any]]]) -> str:
-    """Of the figures of quality those without a slash: the others are too many for a table."""
-    metrics = [m for m in dict.fromkeys(m for _, _, side in rows for m in side["quality"]) if "/" not in m]
-    costs = [c for c in _COST if any(_part(side, c[1]).get(c[2]) is not None for _, _, side in rows)]
-    counted = any(pages is not None for _, pages, _ in rows)
-    lines = [[head, *(["pages"] if counted else []), *metrics, *(c[0] for c in costs)]]
-    for name, pages, side in rows:
-        figures = [_number(side["quality"].get(m), 1 if _percent(side["quality"].get(m)) else 3) for m in metrics]
-        spent = [_number(_part(side, part).get(key), digits) for _, part, key, digits in costs]
-        lines.append([name, *([str(pages)] if counted else []), *figures, *spent])
-    return _lines(lines)
+    """Of the figures of quality those without a slash: the others are too many for a table. No column is empty."""
+    sides = [side for _, _, side in rows]
+    figures = {
+        m: [side["quality"].get(m) for side in sides] for m in dict.fromkeys(m for s in sides for m in s["quality"])
+    }
+    columns = [
+        [metric, *(_number(v, 1 if any((x or 0) > 1 for x in values) else 3) for v in values)]
+        for metric, values in figures.items()
+        if "/" not in metric and any(v is not None for v in values)
+    ]
+    for name, part, key, digits in _COST:
+        spent = [_part(side, part).get(key) for side in sides]
+        if any(v is not None for v in spent):
+            columns.append([name, *(_number(v, digits) for v in spent)])
+    if any(pages is not None for _, pages, _ in rows):
+        columns.insert(0, ["pages", *(str(pages) for _, pages, _ in rows)])
+    columns.insert(0, [head, *(name for name, _, _ in rows)])
+    return _lines(list(zip(*columns, strict=True)))
 
 
 def _part(side: dict[str, Any], name: str) -> dict[str, Any]:
     return side[name] or {}
-
-
-def _percent(value: float | None) -> bool:
-    return value is not None and value > 1
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -41,7 +41,7 @@ class OlmOCRBenchConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class PageTest:
     """One line of a *.jsonl file; `category` is the name of that file."""
 
     category: str
@@ -73,7 +73,7 @@ class OlmOCRBench:
         )
 
     @cached_property
-    def _tests(self) -> dict[str, list[Test]]:
+    def _tests(self) -> dict[str, list[PageTest]]:
         """The tests of each page, by its key. A file without a baseline test gets one, in a category of its own."""
         path = existing(self._config.path, FORMAT)
         files = [path] if path.is_file() else sorted(path.glob("*.jsonl"))
@@ -84,8 +84,8 @@ class OlmOCRBench:
         for pdf in dict.fromkeys(t.page[0] for t in tests):
             if pdf not in with_baseline:
                 given = {"pdf": pdf, "page": 1, "id": f"{pdf}_{BASELINE}", "type": BASELINE}
-                tests.append(Test(BASELINE, given))
-        by_page: dict[str, list[Test]] = {}
+                tests.append(PageTest(BASELINE, given))
+        by_page: dict[str, list[PageTest]] = {}
         for test in tests:
             by_page.setdefault(_key(*test.page), []).append(test)
         return by_page
@@ -127,7 +127,7 @@ def _key(pdf: str, page: int) -> str:
     return f"{pdf} page {page}"
 
 
-def _outcome(test: Test, markdown: str) -> dict[str, str]:
+def _outcome(test: PageTest, markdown: str) -> dict[str, str]:
     """`reason` is why it fails, "" when it passes."""
     given = test.given
     reason = _kinds()[given["type"]](given, markdown)
@@ -144,7 +144,7 @@ def _kinds() -> dict[str, Callable[[Mapping[str, Any], str], str]]:
     return kinds | {"format": formatted, "footnote": footnote, BASELINE: baseline}
 
 
-def _read(file: Path) -> Iterator[Test]:
+def _read(file: Path) -> Iterator[PageTest]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:
@@ -159,7 +159,7 @@ def _read(file: Path) -> Iterator[Test]:
             raise BenchmarkError(f"{file}, line {number}: not a test as {FORMAT} has them ({e})") from e
         if missing:
             raise BenchmarkError(f"{file}, line {number}: the {given['type']} test has no {', '.join(missing)}")
-        yield Test(file.stem, given)
+        yield PageTest(file.stem, given)
 
 
 @hsdkit.hookimpl
