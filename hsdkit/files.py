@@ -1,8 +1,9 @@
-"""Output files that are either whole or not there."""
+"""Output files that are either whole or not there, and digests of input files."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +18,18 @@ def make_folder(folder: Path) -> None:
     except OSError as e:
         cause = "there is a file of that name" if isinstance(e, FileExistsError) else e.strerror
         raise OutputError(f"output={folder}: no such folder can be made: {cause}") from e
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file; "" when it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    except OSError:
+        return ""
+    return digest.hexdigest()
 
 
 def write_whole(path: Path, pieces: Iterable[str]) -> Path:

@@ -16,6 +16,7 @@ from hsdkit.documents import Document, Page, open_document
 from hsdkit.draft_cache import cached
 from hsdkit.drafting import expected_seconds, safe_draft
 from hsdkit.errors import ConfigError, HsdkitError, PluginError
+from hsdkit.files import file_digest
 from hsdkit.pays import NEGLIGIBLE, Experience, reason_to_skip
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.protocols import Drafter, Engine, OnText, Target, Verdict, Verifier, is_exact
@@ -103,7 +104,8 @@ class Pipeline:
         """All pages of a document. Raises `DocumentError` when the file cannot be opened; a page that fails is in the
         result with its `error`."""
         pages = tuple(self.pages(path, on_page=on_page, on_text=on_text))
-        return DocumentResult(str(path), pages, self.config.settings(), self.versions())
+        made_with = self.versions() | {"input_sha256": file_digest(Path(path))}
+        return DocumentResult(str(path), pages, self.config.settings(), made_with)
 
     def pages(
         self, path: str | os.PathLike[str], *, on_page: OnPage | None = None, on_text: OnText | None = None

@@ -145,7 +145,8 @@ class PageResult:
 
 @dataclass(frozen=True, slots=True)
 class DocumentResult:
-    """All pages of one file, in order. `settings` is the composed configuration, `versions` what made it."""
+    """All pages of one file, in order. `settings` is the composed configuration, `versions` what made it, the
+    file's digest (`input_sha256`) included."""
 
     source: str
     pages: tuple[PageResult, ...] = ()

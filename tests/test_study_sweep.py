@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,15 +13,20 @@ from toys import TOY, Toys, ToyTarget, blank_pdf, register_toys
 from typer.testing import CliRunner
 
 from hsdkit import hookimpl
+from hsdkit.benchmarks import Item
 from hsdkit.cli.app import app
 from hsdkit.components import Component
+from hsdkit.documents import Document, open_document
 from hsdkit.errors import ConfigError, TargetError
 from hsdkit.plugins import Plugins
 from hsdkit.study.axes import read_axes
 from hsdkit.study.execute import Options, Sweep
 from hsdkit.study.figures import figures
+from hsdkit.study.grading import Grader
 from hsdkit.study.plan import make_plan
+from hsdkit.study.probe import drift
 from hsdkit.study.records import CellRecord, Store
+from hsdkit.study.sources import Shelf, ShelvedDocument, Source
 
 
 @dataclass
@@ -72,6 +77,7 @@ def sweep(folder: Path, *overrides: str, log: Log, pages: int = 2, **options: ob
     registry = Plugins()
     registry.register(CountedToys(log), "toys")
     path = folder / "a.pdf"
+    folder.mkdir(exist_ok=True)
     if not path.exists():
         blank_pdf(path, pages)
     fixed, axes = read_axes([*TOY, *overrides])
@@ -212,6 +218,70 @@ def test_an_unknown_baseline_is_refused(tmp_path: Path) -> None:
         sweep(tmp_path, "verifier.tau=0.5,1", log=Log(), baseline="nobody")
 
 
+def test_the_probe_tells_a_drift_of_the_machine() -> None:
+    assert drift([1.0, 1.0], [1.5, 1.7]) == pytest.approx(1.6)
+    assert drift([], [1.0]) is None
+    assert drift([1.0], []) is None
+
+
+def test_cells_measured_apart_from_the_baseline_know_the_drift(tmp_path: Path) -> None:
+    log = Log()
+    apart = go(sweep(tmp_path, "verifier.tau=0.5,1", log=log), log)
+    assert all(len(r.probe) == 2 and r.drift and r.drift > 0 for r in apart)
+    paired = go(sweep(tmp_path / "p", "verifier.tau=0.5,1", log=log, paired=True), log)
+    assert [r.drift for r in paired] == [None, None]
+
+
+# ---- with a benchmark
+
+
+class Letters:
+    """Counts letters. The page that is not there counts as empty."""
+
+    name, edition, notes = "letters", "v1", ()
+
+    def measure(self, item: Item, markdown: str) -> dict[str, int]:
+        return {"letters": len(markdown)}
+
+    def summarise(self, pages: Sequence[Mapping[str, int]], group: bool = False) -> dict[str, float | None]:
+        return {"letters": sum(p["letters"] for p in pages) / len(pages), "none": None, "test/1": 1.0}
+
+
+def test_a_benchmark_brings_pages_and_figures(tmp_path: Path) -> None:
+    log = Log()
+    paths = [blank_pdf(tmp_path / name, 3) for name in ("a.pdf", "b.pdf")]
+    items = [Item(f"{p.stem}{n}", p, n, {"file": (p.stem, "pdf")}) for p in paths for n in (1, 3)]
+    items.append(Item("gone", tmp_path / "gone.pdf"))
+    grader = Grader(Letters(), tuple(items), {})  # type: ignore[arg-type]
+    assert grader.sources() == [Source(p, (1, 3)) for p in paths] + [Source(tmp_path / "gone.pdf", (1,))]
+    fixed, axes = read_axes([*TOY, "verifier.text=RAW abcd,RAW ab"])
+    registry = Plugins()
+    registry.register(CountedToys(log), "toys")
+    plan = make_plan(fixed, axes, registry=registry)
+    made = Sweep(plan, grader, Store(tmp_path / "out"), Options(rounds=1, baseline="toy"), registry)
+    records = go(made, log)
+    assert [r.metrics for r in records] == [{"letters": 16 / 5}, {"letters": 8 / 5}]
+    assert [r.status for r in records] == ["partial", "partial"]
+    assert "gone.pdf" in records[0].failures[0]
+    assert [p.page for p in records[0].pages] == [1, 3, 1, 3]
+    assert records[0].pages[0].groups == {"file": "a, pdf"}
+
+
+def test_a_shelf_holds_one_document_at_a_time(tmp_path: Path) -> None:
+    opened: list[str] = []
+
+    def open_(path: Path) -> Document:
+        opened.append(path.name)
+        return open_document(path)
+
+    shelf = Shelf(open_)
+    a, b = (ShelvedDocument(blank_pdf(tmp_path / n, 2), (1, 2), shelf) for n in ("a.pdf", "b.pdf"))
+    assert [d.page(n).number for d, n in ((a, 1), (a, 2), (b, 1), (a, 2))] == [1, 2, 1, 2]
+    assert opened == ["a.pdf", "b.pdf", "a.pdf"]
+    assert len(a) == 2
+    shelf.close()
+
+
 # ---- the command line
 
 
@@ -248,6 +318,7 @@ def test_failed_cells_end_in_exit_code_1_and_ctrl_c_in_130(tmp_path: Path) -> No
         (["verifier.tau=0.5,1"], "no input"),
         (["verifier.tau=0.5,1", "rounds=0", "a.pdf"], "rounds=0"),
         (["verifier.tau=0.5,1", "paired=maybe", "a.pdf"], "paired=maybe"),
+        (["verifier.tau=0.5,1", "benchmark=nothing", "path=x"], "nothing"),
         (["verifier.tua=0.5,1", "a.pdf"], "no cell of the sweep can run"),
     ],
 )

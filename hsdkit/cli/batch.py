@@ -16,7 +16,7 @@ from hsdkit.components import KINDS
 from hsdkit.config import RunConfig, RunOptions
 from hsdkit.documents import NO_INPUT, Document, Page, find_inputs
 from hsdkit.errors import ConfigError, DocumentError, HsdkitError
-from hsdkit.files import make_folder
+from hsdkit.files import file_digest, make_folder
 from hsdkit.pipeline import Pipeline
 from hsdkit.results import PageResult
 from hsdkit.totals import Totals
@@ -107,6 +107,7 @@ class Batch:
         config, folder = self.pipeline.config, Path(self.pipeline.config.output)
         writer = DocumentWriter(folder, name, str(path), config.settings(), save_drafts=config.save_drafts)
         writer.versions = self.pipeline.versions() if self.loaded else versions(None)
+        writer.versions["input_sha256"] = file_digest(path)
         self.outcome.documents += 1
         report = self._report(writer) if self.report else None
         try:

@@ -14,6 +14,9 @@ from hsdkit.study.tables import cells_table, reason, written
 
 _MOST_REASON = 100
 
+#: Drift of the machine beyond which speedups are not to be trusted.
+MOST_DRIFT = 0.1
+
 
 def print_table(out: Console, axes: Sequence[str], records: Sequence[CellRecord]) -> None:
     """The cells that were measured; below it the others, those of one reason together."""
@@ -27,6 +30,13 @@ def print_table(out: Console, axes: Sequence[str], records: Sequence[CellRecord]
         for row in made.rows:
             shown.add_row(*(plain(text) for text in row[:width]))
         out.print(shown)
+    drifted = sum(r.drift is not None and abs(r.drift - 1) > MOST_DRIFT for r in measured)
+    if drifted:
+        out.print(
+            f"[yellow]note:[/] during {drifted} of {len(measured)} cells the machine was not as fast as when plain "
+            "decoding was measured: see drift; paired=true measures both in turn",
+            soft_wrap=True,
+        )
     reasons: dict[str, list[CellRecord]] = {}
     for record in records:
         if why := reason(record):
@@ -50,6 +60,8 @@ def cell_line(record: CellRecord) -> str:
         parts.append("text as plain decoding's")
     elif f.same is not None and f.edit is not None:
         parts.append(f"{f.same:.0%} of pages as plain decoding's, edit distance {f.edit:.4f}")
+    if f.drift is not None and abs(f.drift - 1) > MOST_DRIFT:
+        parts.append(f"[yellow]machine {f.drift:.2f} times as slow as for plain decoding[/]")
     if record.status == "partial":
         parts.append(f"[red]{plain(reason(record)[:_MOST_REASON])}[/]")
     return ", ".join(parts)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from hsdkit.study.execute import Options, Sweep
+    from hsdkit.study.grading import Grader
     from hsdkit.study.plan import Plan
     from hsdkit.study.records import CellRecord, Store
 
@@ -40,6 +41,8 @@ what is missing or failed. [bold]hsdkit report FOLDER[/] makes tables and plots.
   baseline=VERIFIER  what speed and text are compared with [dim](autoregressive)[/]
   paired=true        measure the baseline anew in every cell, in turn with it:
                      slower, but safe from a drift of the machine [dim](false)[/]
+  benchmark=NAME     its pages, and its figures of every cell; path=, limit=,
+                     subset= as for [bold]hsdkit eval[/]
 
 [bold]Examples[/]
 
@@ -76,11 +79,17 @@ def run_sweep(arguments: list[str]) -> int:
     from hsdkit.study.records import Store
 
     own = {k: v for k, _, v in (a.partition("=") for a in arguments) if k in OWN}
-    overrides, inputs = split_arguments([a for a in arguments if not re.match(rf"({'|'.join(OWN)})=", a)])
     options = read_options(own)
+    rest = [a for a in arguments if not re.match(rf"({'|'.join(OWN)})=", a)]
+    grader, rest = graded(rest)
+    overrides, inputs = split_arguments(rest)
     plan, name = planned(overrides, inputs)
+    if grader and (plan.first.input or plan.first.pages):
+        raise ConfigError(
+            "with benchmark= the pages are the benchmark's: leave documents and pages= out; limit=, subset="
+        )
     store = Store(Path(plan.first.output))
-    sweep = Sweep(plan, _paths(plan), store, options)
+    sweep = Sweep(plan, grader or _paths(plan), store, options)
     for note in plan.notes:
         console.warn(note)
     sweep.write_plan({"study": name, "arguments": _without_password(arguments)})
@@ -116,6 +125,21 @@ def read_options(own: Mapping[str, str]) -> Options:
             raise ConfigError(f"paired={own['paired']}: must be true or false")
         given["paired"] = own["paired"] == "true"
     return Options(**given)
+
+
+def graded(arguments: list[str]) -> tuple[Grader | None, list[str]]:
+    """What `benchmark=` and its options ask for, and the other arguments. Raises `ConfigError`, `BenchmarkError`."""
+    from hsdkit.evaluation.options import build_benchmark, split_options
+    from hsdkit.evaluation.selection import select
+    from hsdkit.plugins import plugins
+    from hsdkit.study.grading import Grader
+
+    if not any(a.startswith("benchmark=") for a in arguments):
+        return None, arguments
+    options, rest = split_options(arguments)
+    benchmark, composed = build_benchmark(options, plugins())
+    items = select(benchmark.items(), options.subset, options.limit)
+    return Grader(benchmark, tuple(items), composed), rest
 
 
 def planned(overrides: list[str], inputs: list[str]) -> tuple[Plan, str]:
@@ -180,7 +204,7 @@ class Progress:
     def begin(self, sweep: Sweep) -> None:
         total, left = len(sweep.keys), len(sweep.todo())
         done = f", {total - left} of them done before" if left < total else ""
-        pages = f"{console.count(len(sweep.paths), 'document')}, {console.count(sweep.options.rounds, 'round')}"
+        pages = f"{console.count(len(sweep.sources), 'document')}, {console.count(sweep.options.rounds, 'round')}"
         self.out.print(f"{console.count(total, 'cell')}{done}; {pages}")
 
     def cell(self, at: dict[str, str]) -> None:

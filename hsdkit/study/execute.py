@@ -13,15 +13,17 @@ from typing import Any, Protocol
 
 from hsdkit.bench import BenchResult, Side, VerifierSide, measure
 from hsdkit.config import Choice, RunConfig
-from hsdkit.documents import Document
-from hsdkit.errors import ConfigError, DocumentError, HsdkitError
+from hsdkit.errors import ConfigError, HsdkitError
 from hsdkit.pipeline import Pipeline
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.study.fingerprint import fingerprint, input_digests
+from hsdkit.study.grading import Grader
 from hsdkit.study.measured import PageKey, page_records
 from hsdkit.study.plan import Plan
+from hsdkit.study.probe import drift, probe, shortened
 from hsdkit.study.records import CellRecord, PageRecord, Store
 from hsdkit.study.side import StudySide
+from hsdkit.study.sources import Source, open_all
 from hsdkit.versions import machine
 
 #: Names of the sides: what is studied, and what it is compared with.
@@ -55,18 +57,26 @@ class Watch(Protocol):
 
 
 class Sweep:
-    """A plan on documents, with its results in `store`. Nothing is loaded before a cell needs it."""
+    """A plan on documents, or the pages of a benchmark, with its results in `store`. Nothing is loaded before a cell
+    needs it."""
 
     def __init__(
-        self, plan: Plan, paths: Sequence[Path], store: Store, options: Options, registry: Plugins | None = None
+        self,
+        plan: Plan,
+        documents: Sequence[Path] | Grader,
+        store: Store,
+        options: Options,
+        registry: Plugins | None = None,
     ) -> None:
-        self.plan, self.paths, self.store, self.options = plan, list(paths), store, options
+        self.plan, self.store, self.options = plan, store, options
+        self._grader = documents if isinstance(documents, Grader) else None
+        self.sources = documents.sources() if isinstance(documents, Grader) else [Source(path) for path in documents]
         self._registry = registry or plugins()
         self._pipeline: Pipeline | None = None
         self._baselines: dict[str, CellRecord] = {}
         self._plain_seconds = 0.0  # spent on baselines so far
         self._broken: dict[str, str] = {}  # targets and engines that cannot be loaded, with the reason
-        self.inputs = input_digests(self.paths)
+        self.inputs = input_digests(s.path for s in self.sources)
         try:
             self._registry.component("verifier", options.baseline)
         except HsdkitError as e:
@@ -112,7 +122,11 @@ class Sweep:
 
     def _key(self, config: RunConfig | None, at: Sequence[str]) -> str:
         settings = config.settings() if config else {"invalid": list(at)}
-        return fingerprint(settings, self.inputs, **asdict(self.options))
+        return fingerprint(settings, self.inputs, benchmark=self._benchmark, **asdict(self.options))
+
+    @property
+    def _benchmark(self) -> dict[str, Any] | None:
+        return self._grader.identity if self._grader else None
 
     def _cell(self, index: int, watch: Watch, check: Callable[[], None]) -> CellRecord:
         cell, start = self.plan.cells[index], time.perf_counter()
@@ -149,9 +163,15 @@ class Sweep:
             if not found.pages:
                 return replace(about, reason=f"baseline: {found.reason}")
             baseline = _by_page(found.pages)
+            before = self._probe(pipeline, base_config)
             result, unopened = self._bench([side], pipeline, CELL, watch, check)
+            probes = [*before, *self._probe(pipeline, base_config)]
+            about = replace(about, probe=tuple(probes), drift=drift(found.probe, probes))
         samples = [s for s in result.samples if s.side == CELL]
         pages = page_records(samples, pipeline.target.clean, baseline, side.drafts) if baseline else ()
+        if self._grader and pages:
+            pages, metrics = self._grader.graded(pages)
+            about = replace(about, metrics=metrics)
         return _finished(about, pages, result, unopened)
 
     def _baseline(
@@ -159,20 +179,28 @@ class Sweep:
     ) -> CellRecord:
         """The record of plain decoding for this target and input: of this sweep, of an earlier one, or made now."""
         settings = {k: v for k, v in config.settings().items() if k not in ("drafter", "draft", "reuse_drafts")}
-        key = fingerprint(settings, self.inputs, rounds=self.options.rounds)
+        key = fingerprint(settings, self.inputs, benchmark=self._benchmark, rounds=self.options.rounds)
         if key not in self._baselines:
             record = self.store.load("baselines", key)
             if record is None or not record.done:
                 start = time.perf_counter()
                 about = replace(blank, key=key, at={}, settings=settings, versions=pipeline.versions())
                 side = VerifierSide(BASELINE, pipeline.verifier, pipeline.target, pipeline.engine)
+                before = self._probe(pipeline, config)
                 result, unopened = self._bench([side], pipeline, BASELINE, watch, check)
+                about = replace(about, probe=(*before, *self._probe(pipeline, config)), machine=machine())
                 pages = page_records(result.samples, pipeline.target.clean, {}, {})
-                record = _finished(replace(about, machine=machine(), measured=_now()), pages, result, unopened)
+                record = _finished(replace(about, measured=_now()), pages, result, unopened)
                 self.store.save("baselines", record)
                 self._plain_seconds += time.perf_counter() - start
             self._baselines[key] = record
         return self._baselines[key]
+
+    def _probe(self, pipeline: Pipeline, baseline: RunConfig) -> list[float]:
+        """Seconds, one or none."""
+        choice = replace(baseline.verifier, options=shortened(baseline.verifier.options))
+        seconds = probe(pipeline.with_config(replace(baseline, verifier=choice)), self.sources)
+        return [] if seconds is None else [seconds]
 
     def _bench(
         self, sides: Sequence[Side], pipeline: Pipeline, what: str, watch: Watch, check: Callable[[], None]
@@ -181,20 +209,11 @@ class Sweep:
             watch.turn(what, round_, document, page)
 
         with ExitStack() as stack:
-            documents, unopened = self._open(pipeline, stack)
+            documents, unopened = open_all(pipeline, self.sources, stack)
             result = measure(documents, sides, pipeline.draft, pipeline.target, self.options.rounds, on_turn, check)
         if result.interrupted:
             raise KeyboardInterrupt
         return result, unopened
-
-    def _open(self, pipeline: Pipeline, stack: ExitStack) -> tuple[list[Document], list[str]]:
-        documents, failures = [], []
-        for path in self.paths:
-            try:
-                documents.append(stack.enter_context(pipeline.open(path)))
-            except DocumentError as e:
-                failures.append(str(e))
-        return documents, failures
 
     def _pipeline_for(self, config: RunConfig) -> Pipeline:
         """A loaded pipeline; the model stays where it serves this cell too, else it goes before the next is loaded."""

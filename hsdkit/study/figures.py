@@ -16,6 +16,7 @@ class Figures:
     seconds, decode, draft: mean over pages of the median over rounds. tokens, steps, forwards: means over pages.
     same: share of the pages with the baseline's output, token for token. edit: mean edit distance to its text, 0..1;
     draft_edit: that of the draft, over the pages that had one. metrics: a benchmark's.
+    drift: see `CellRecord`.
     """
 
     pages: int
@@ -33,14 +34,17 @@ class Figures:
     edit: float | None
     draft_edit: float | None
     metrics: dict[str, float] = field(default_factory=dict)
+    drift: float | None = None
 
 
 def figures(record: CellRecord) -> Figures | None:
     """None for a cell without pages."""
-    return figures_of(record.pages, record.metrics)
+    return figures_of(record.pages, record.metrics, record.drift)
 
 
-def figures_of(pages: Sequence[PageRecord], metrics: dict[str, float] | None = None) -> Figures | None:
+def figures_of(
+    pages: Sequence[PageRecord], metrics: dict[str, float] | None = None, drift: float | None = None
+) -> Figures | None:
     if not pages:
         return None
     steps = sum(p.steps for p in pages)
@@ -61,6 +65,7 @@ def figures_of(pages: Sequence[PageRecord], metrics: dict[str, float] | None = N
         edit=_mean([p.edit for p in pages if p.edit is not None]),
         draft_edit=_mean([p.draft_edit for p in pages if p.draft_edit is not None]),
         metrics=dict(metrics or {}),
+        drift=drift,
     )
 
 

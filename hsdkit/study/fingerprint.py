@@ -8,24 +8,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hsdkit.files import file_digest
 from hsdkit.versions import PACKAGES, package_version
 
 #: Settings that do not change what is measured.
 _ASIDE = frozenset({"output", "experiment", "save_drafts", "input", "password"})
-
-_CHUNK = 1 << 20
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file; "" when it cannot be read."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-    except OSError:
-        return ""
-    return digest.hexdigest()
 
 
 def input_digests(paths: Iterable[Path]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from hsdkit.errors import DocumentError, OutputError
 from hsdkit.files import make_folder, write_whole
 from hsdkit.study import evaluated
 from hsdkit.study.fingerprint import relevant
-from hsdkit.study.groups import by_document, by_prefill_share
+from hsdkit.study.groups import by_document, by_group, by_prefill_share
 from hsdkit.study.plots import MATPLOTLIB, Plot, draw
 from hsdkit.study.records import CellRecord, Store
 from hsdkit.study.runs import flat
@@ -48,6 +48,7 @@ def read_folder(folder: Path) -> Content:
 def sweep_content(title: str, axes: Sequence[str], records: Sequence[CellRecord]) -> Content:
     tables = {"cells": cells_table(axes, records, "All cells")}
     tables |= {n: t for n, made in _GROUPED.items() if (t := made(axes, records)) is not None}
+    tables |= {f"by_{name}": table for name, table in by_group(axes, records).items()}
     notes = dict.fromkeys(n for r in records for n in r.notes)
     missing = () if MATPLOTLIB.installed else (f'no plots: they need matplotlib: pip install "{MATPLOTLIB.install}"',)
     plots = tuple(draw(axes, records)) if MATPLOTLIB.installed else ()

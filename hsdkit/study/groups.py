@@ -28,6 +28,13 @@ def by_prefill_share(axes: Sequence[str], records: Sequence[CellRecord]) -> Tabl
     return _grouped(axes, records, "prefill", _share, [name for _, name in _SHARES], caption)
 
 
+def by_group(axes: Sequence[str], records: Sequence[CellRecord]) -> dict[str, Table]:
+    """A table for each way in which a benchmark groups its pages, by its name."""
+    names = dict.fromkeys(g for r in records for p in r.pages for g in p.groups)
+    found = {name: _grouped(axes, records, name, lambda p, n=name: p.groups.get(n)) for name in names}  # type: ignore[misc]
+    return {name: table for name, table in found.items() if table is not None}
+
+
 def _share(page: PageRecord) -> str | None:
     share = prefill_share(page)
     return None if share is None else next((name for most, name in _SHARES if share <= most), _SHARES[-1][1])

@@ -56,11 +56,16 @@ class PageRecord:
     same: bool | None = None
     edit: float | None = None
     draft_edit: float | None = None
+    groups: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class CellRecord:
-    """One cell. `at` maps each axis to the label of the cell's value on it; `metrics` are a benchmark's."""
+    """One cell. `at` maps each axis to the label of the cell's value on it; `metrics` are a benchmark's.
+
+    `probe` are seconds that show how fast the machine was before and after (`hsdkit.study.probe`); `drift` is how many
+    times slower it was than when the baseline was measured, None where both were measured in turn.
+    """
 
     key: str
     at: dict[str, str]
@@ -77,6 +82,8 @@ class CellRecord:
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
+    probe: tuple[float, ...] = ()
+    drift: float | None = None
 
     @property
     def done(self) -> bool:
@@ -92,7 +99,7 @@ class CellRecord:
         data = json.loads(text)
         if data.pop("schema") != SCHEMA:
             raise ValueError(f"written by another version of hsdkit (schema {data.get('schema')})")
-        tuples: dict[str, Any] = {k: tuple(data[k]) for k in ("failures", "notes")}
+        tuples: dict[str, Any] = {k: tuple(data[k]) for k in ("failures", "notes", "probe")}
         return cls(**data | tuples | {"pages": tuple(map(_page, data["pages"]))})
 
 

@@ -47,13 +47,15 @@ COLUMNS = (
     Column("same", lambda f: f.same, ".0%"),
     Column("edit", lambda f: f.edit, ".4f"),
     Column("draft edit", lambda f: f.draft_edit, ".3f"),
+    Column("drift", lambda f: f.drift),
 )
 
 CAPTION = (
     "SR: seconds of plain decoding over the cell's, all pages together, with the 95% bootstrap interval over pages and "
     "rounds; e2e counts rendering, drafting and prefill, decode counts drafting and region crops. AAL: draft tokens "
     "accepted a step. same: share of pages with plain decoding's output, token for token; edit, draft edit: edit "
-    "distance of text and draft to plain decoding's text, over the longer one's length."
+    "distance of text and draft to plain decoding's text, over the longer one's length. drift: how many times slower "
+    "the machine was than when plain decoding was measured; far from 1, SR is as wrong (paired=true takes turns)."
 )
 
 

@@ -1,0 +1,136 @@
+"""Comparisons: what changed, what is more than noise, and the kinds of results that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from test_study_report import record
+from toys import TOY, blank_pdf, register_toys
+from typer.testing import CliRunner
+
+from hsdkit.cli.app import app
+from hsdkit.errors import DocumentError
+from hsdkit.study.compare import Comparison, compare
+from hsdkit.study.records import Store
+from hsdkit.study.runs import Run, RunPage, load_runs
+
+
+def run(seconds: Sequence[float], text: str = "abc", **more) -> Run:  # type: ignore[no-untyped-def]
+    pages = {("a.pdf", i): RunPage((s,), (s / 2,), 4.0, text, {"bleu": 0.5}) for i, s in enumerate(seconds)}
+    given = {"settings": {"verifier.tau": 1.0}, "versions": {"torch": "2"}, "inputs": {"a.pdf": "x"}} | more
+    return Run("run", given["settings"], given["versions"], given["inputs"], pages)
+
+
+def figure(found: Comparison, name: str):  # type: ignore[no-untyped-def]
+    return next(f for f in found.figures if name in f.name)
+
+
+def test_a_run_and_itself_have_no_difference() -> None:
+    found = compare(run([1, 2, 3]), run([1, 2, 3]))
+    assert (found.settings, found.versions, found.inputs, found.differing) == ((), (), (), ())
+    assert not any(f.differs for f in found.figures)
+    assert (found.pages, found.same_text) == (3, 3)
+
+
+def test_noise_is_told_from_a_change_of_speed() -> None:
+    random = Random(1)
+    pages = [random.lognormvariate(0, 1) for _ in range(30)]
+    noisy = [s * random.gauss(1, 0.05) for s in pages]
+    faster = [s * random.gauss(0.9, 0.05) for s in pages]
+    assert not figure(compare(run(pages), run(noisy)), "end to end").differs
+    found = figure(compare(run(pages), run(faster)), "end to end")
+    assert found.differs
+    assert found.interval.value == pytest.approx(1 / 0.9, rel=0.05)
+
+
+def test_what_changed_is_named() -> None:
+    found = compare(run([1.0]), run([1.0], settings={"verifier.tau": 0.75, "verifier.n": 3}, versions={"torch": "3"}))
+    assert {c.what: (c.before, c.after) for c in found.settings} == {
+        "verifier.tau": (1.0, 0.75),
+        "verifier.n": (None, 3),
+    }
+    assert [(c.before, c.after) for c in found.versions] == [("2", "3")]
+
+
+def test_pages_of_a_changed_document_are_not_compared() -> None:
+    found = compare(run([1.0, 2.0]), run([1.0, 2.0], inputs={"a.pdf": "y"}))
+    assert (found.pages, found.figures) == (0, ())
+    assert [c.what for c in found.inputs] == ["a.pdf"]
+
+
+def test_pages_that_one_run_lacks_are_counted() -> None:
+    found = compare(run([1.0, 2.0, 3.0]), run([1.0]))
+    assert (found.pages, len(found.only_before), len(found.only_after)) == (1, 2, 0)
+
+
+def test_texts_that_differ_are_listed_with_their_distance() -> None:
+    after = run([1, 2, 3])
+    pages = dict(after.pages) | {("a.pdf", 1): replace(after.pages["a.pdf", 1], text="abd", metrics={"bleu": 0.25})}
+    found = compare(run([1, 2, 3]), replace(after, pages=pages))
+    assert found.differing == ((("a.pdf", 1), pytest.approx(1 / 3)),)
+    assert found.same_text == 2
+    assert figure(found, "bleu").interval.value == pytest.approx(-0.25 / 3)
+
+
+def test_the_seed_decides_the_intervals() -> None:
+    a, b = run([1, 2, 3, 4.5, 7]), run([1.1, 1.9, 3.4, 4, 8])
+    assert compare(a, b, seed=1) == compare(a, b, seed=1)
+    assert compare(a, b, seed=1) != compare(a, b, seed=2)
+
+
+# ---- the command
+
+
+def command(*arguments: object) -> str:
+    found = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_two_folders_of_run_are_compared(tmp_path: Path) -> None:
+    register_toys()
+    document = blank_pdf(tmp_path / "a.pdf", 2)
+    for name, more in (("a", []), ("b", ["verifier.text=RAW other", "verifier.tau=0.5"])):
+        command("run", *TOY, *more, document, f"output={tmp_path / name}")
+    said = command("compare", tmp_path / "a", tmp_path / "b")
+    assert "verifier.tau 1.0 -> 0.5" in said
+    assert "documents: the same" in said
+    assert "text: the same on 0 of 2 pages" in said
+    assert "2 pages compared" in command("compare", tmp_path / "a" / "a.json", tmp_path / "b" / "a.json")
+
+
+def test_a_changed_document_is_noticed_by_its_content(tmp_path: Path) -> None:
+    register_toys()
+    for name, pages in (("a", 1), ("b", 2)):
+        command("run", *TOY, blank_pdf(tmp_path / "a.pdf", pages), f"output={tmp_path / name}")
+    assert "documents: a.pdf" in command("compare", tmp_path / "a", tmp_path / "b")
+
+
+def test_cells_of_two_sweeps_pair_up_by_their_values(tmp_path: Path) -> None:
+    for folder, taus in (("a", ("1", "0.5")), ("b", ("0.5", "0.9"))):
+        cells = [record(t) for t in taus]
+        store = Store(tmp_path / folder)
+        store.plan(["verifier.tau", "drafter"], [(c.key, c.at) for c in cells], {})
+        for cell in cells:
+            store.save("cells", cell)
+    said = command("compare", tmp_path / "a", tmp_path / "b")
+    assert said.count("compared") == 1
+    assert "verifier.tau=0.5 drafter=pdftext" in said
+    cell = next((tmp_path / "a" / "cells").iterdir())
+    assert "1 page compared" in command("compare", cell, cell)
+
+
+@pytest.mark.parametrize("content", [None, "{", '{"a": 1}', '{"schema": 99}', "[]"])
+def test_what_is_no_result_is_refused_by_name(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "x.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(DocumentError, match=r"x\.json"):
+        load_runs(file)
+    if content is None:
+        with pytest.raises(DocumentError, match="holds no results"):
+            load_runs(tmp_path)
