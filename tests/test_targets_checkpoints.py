@@ -15,7 +15,7 @@ import transformers
 from document_models import DOCUMENT_MODELS
 from hsdkit_plugins.targets import granite_docling, hunyuanocr, lightonocr, qwen3_vl
 from hsdkit_plugins.targets.profile import Profile
-from models import page, target_of
+from models import make_tokenizer, page, target_of
 
 from hsdkit.errors import TargetError
 from hsdkit.protocols import DecodeRequest
@@ -109,6 +109,27 @@ def test_a_processor_that_lays_out_images_needs_its_settings(checkpoint: Checkpo
     folder = copy(checkpoint("granite_docling"), tmp_path / "unset")
     (folder / "processor_config.json").unlink()
     assert "processor_config.json missing" in error_of(folder, profile=granite_docling.PROFILE)
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model(checkpoint: Checkpoints, tmp_path: Path) -> None:
+    folder = copy(checkpoint("qwen3_vl"), tmp_path / "other_words")
+    make_tokenizer(merges=400).save_pretrained(folder)
+    assert "tokens, its model only" in error_of(folder)
+
+
+@pytest.mark.parametrize("text", ["{% for m in messages %}{{ m.role", "{{ raise_exception('no images') }}"])
+def test_a_chat_template_that_cannot_be_applied(checkpoint: Checkpoints, tmp_path: Path, text: str) -> None:
+    folder = copy(checkpoint("qwen3_vl"), tmp_path / "chatless")
+    (folder / "chat_template.jinja").write_text(text)
+    with pytest.raises(TargetError, match="cannot load its chat template: Template"):
+        target_of(qwen3_vl.PROFILE, folder).inputs([DecodeRequest(page(), "read")])
+
+
+def test_a_chat_template_file_that_holds_none(checkpoint: Checkpoints, tmp_path: Path) -> None:
+    folder = copy(checkpoint("qwen3_vl"), tmp_path / "no_template")
+    (folder / "chat_template.jinja").unlink()
+    (folder / "chat_template.json").write_text("{}")
+    assert "cannot load chat_template.json: KeyError" in error_of(folder, "tokenizer")
 
 
 def test_a_checkpoint_without_an_end_token(checkpoint: Checkpoints, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ class Checkpoint:
                 raise ValueError("not an object")
             return read
 
-        return self._load("config.json", read)
+        return self.load("config.json", read)
 
     @property
     def model_type(self) -> str:
@@ -136,20 +136,21 @@ class Checkpoint:
 
         loader = AutoConfig if self.model_class is None else self._class(self.model_class).config_class
         remote = self.remote_code
-        return self._load("config.json", lambda: loader.from_pretrained(self.folder, trust_remote_code=remote))
+        return self.load("config.json", lambda: loader.from_pretrained(self.folder, trust_remote_code=remote))
 
     def tokenizer(self) -> Any:
         """The tokenizer, with the chat template wherever the checkpoint keeps it."""
         from transformers import AutoTokenizer
 
         remote = self.remote_code
-        tokenizer = self._load(
+        tokenizer = self.load(
             "the tokenizer", lambda: AutoTokenizer.from_pretrained(self.folder, trust_remote_code=remote)
         )
         legacy = self.folder / "chat_template.json"
         if not tokenizer.chat_template and legacy.exists():
-            text = self._load(legacy.name, lambda: json.loads(legacy.read_text(encoding="utf-8")))
-            tokenizer.chat_template = text["chat_template"]
+            tokenizer.chat_template = self.load(
+                legacy.name, lambda: json.loads(legacy.read_text(encoding="utf-8"))["chat_template"]
+            )
         return tokenizer
 
     def image_processor(self) -> Any:
@@ -157,7 +158,7 @@ class Checkpoint:
         from transformers import AutoImageProcessor
 
         remote = self.remote_code
-        return self._load(
+        return self.load(
             "its image processor",
             lambda: AutoImageProcessor.from_pretrained(self.folder, backend="pil", trust_remote_code=remote),
         )
@@ -166,7 +167,7 @@ class Checkpoint:
         """The processor of texts and images together, with the PIL variant of the image processor."""
         loader = self._class(self.processor_class or "AutoProcessor")
         remote = self.remote_code
-        return self._load(
+        return self.load(
             "its processor", lambda: loader.from_pretrained(self.folder, backend="pil", trust_remote_code=remote)
         )
 
@@ -175,14 +176,14 @@ class Checkpoint:
         from transformers import GenerationConfig
 
         if (self.folder / "generation_config.json").exists():
-            return self._load("generation_config.json", lambda: GenerationConfig.from_pretrained(self.folder))
+            return self.load("generation_config.json", lambda: GenerationConfig.from_pretrained(self.folder))
         return GenerationConfig.from_model_config(config)
 
     def model(self) -> Any:
         """The model in eval mode, on the CPU, in the type it is stored in."""
         loader = self._class(self.model_class or "AutoModelForImageTextToText")
         remote = self.remote_code
-        loaded: Any = self._load(
+        loaded: Any = self.load(
             "the weights",
             lambda: loader.from_pretrained(
                 self.folder,
@@ -216,8 +217,9 @@ class Checkpoint:
         revision = f" at revision {self.revision}" if self.revision else ""
         return TargetError(f"target {self.target!r}: {self.name}{revision}: {cause}; {fix}")
 
-    def _load(self, what: str, load: Callable[[], T]) -> T:
-        """Loaders fail in as many ways as there are broken files, so every failure of theirs is the checkpoint's."""
+    def load(self, what: str, load: Callable[[], T]) -> T:
+        """What `load` gives: loaders fail in as many ways as there are broken files, so every failure of theirs is the
+        checkpoint's."""
         from transformers.utils import logging
 
         try:

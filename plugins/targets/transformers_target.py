@@ -142,7 +142,13 @@ class TransformersTarget:
     def model(self) -> Any:
         """The model in eval mode, on the CPU and in the type it is stored in: the engine decides where it runs."""
         _ = self.model_config  # refuses the wrong architecture before gigabytes are read
-        return self.checkpoint.model()
+        model = self.checkpoint.model()
+        # Tokens added to a tokenizer may lie beyond what a model was made for; those of its own vocabulary may not.
+        if (tokens := self.tokenizer.vocab_size) > (rows := model.get_input_embeddings().weight.shape[0]):
+            raise self.checkpoint.error(
+                f"its tokenizer has {tokens} tokens, its model only {rows}", "set target.model to one whose files belong together"
+            )
+        return model
 
     @cached_property
     def eos_ids(self) -> frozenset[int]:
@@ -245,8 +251,10 @@ class TransformersTarget:
         turns.append({"role": "user", "content": content})
         if not self.tokenizer.chat_template:
             raise self.checkpoint.error("has no chat template", "add chat_template.jinja to its folder")
-        text: str = self.tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        return text
+        apply = self.tokenizer.apply_chat_template
+        return str(
+            self.checkpoint.load("its chat template", lambda: apply(turns, add_generation_prompt=True, tokenize=False))
+        )
 
     def inputs(self, requests: Sequence[DecodeRequest]) -> dict[str, Any]:
         """RIGHT-padded model inputs on the CPU for B requests, P the longest prompt: `input_ids` and `attention_mask`
