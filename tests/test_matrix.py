@@ -149,12 +149,12 @@ class Targets:
 
 
 class Once:
-    """A drafter that says what it said before: three regions, one of them a table if there is one."""
+    """A drafter that says what it said before: two regions, one of them a table if there is one."""
 
     def __init__(self, draft: Draft) -> None:
         self.name = draft.drafter
         tables = [r for r in draft.readable if r.label is Label.TABLE][:1]
-        others = [r for r in draft.readable if r.label is not Label.TABLE][: 3 - len(tables)]
+        others = [r for r in draft.readable if r.label is not Label.TABLE][: 2 - len(tables)]
         self._draft = replace(draft, regions=tuple(others + tables))
 
     def draft(self, page: Page) -> Draft:

@@ -42,8 +42,8 @@ _CHECKED = {"checkbox_selected": "- ☑ ", "checkbox_unselected": "- ☐ "}
 #: Deeper nesting than this is no document; it also ends references that go round.
 _DEEPEST = 40
 
-#: Most rows or columns of a table.
-_MOST = 1000
+#: Most places (rows times columns) of a table that is believed.
+_MOST_PLACES = 20_000
 
 Json = dict[str, Any]
 
@@ -221,9 +221,11 @@ def table(data: Any) -> str:
     covered: set[tuple[int, int]] = set()
     for cell in (c for c in cells if isinstance(c, dict)):
         row, column = (cell.get(f"start_{way}_offset_idx") for way in ("row", "col"))
-        if not (isinstance(row, int) and isinstance(column, int) and 0 <= row < _MOST and 0 <= column < _MOST):
+        if not (isinstance(row, int) and isinstance(column, int) and row >= 0 and column >= 0):
             continue
-        down, across = (min(max(1, int(number(cell.get(f"{way}_span")) or 1)), _MOST) for way in ("row", "col"))
+        down, across = (max(1, int(number(cell.get(f"{way}_span")) or 1)) for way in ("row", "col"))
+        if (row, column) in covered or (row + down) * (column + across) > _MOST_PLACES:
+            continue
         places = [(r, c) for r in range(row, row + down) for c in range(column, column + across)]
         if covered.isdisjoint(places):  # else it is a second cell in that place
             covered.update(places)

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hsdkit.components import Environment
@@ -17,7 +18,8 @@ from hsdkit.regions import Box, Draft, Format, Label, Region
 from hsdkit.spelling import join_texts
 from hsdkit.workers import environments
 
-_TABLE = re.compile(r"<table\b.*</table\s*>", re.IGNORECASE | re.DOTALL)
+_TABLE = re.compile(r"<table\b", re.IGNORECASE)
+_END_OF_TABLE = re.compile(r"</table\s*>", re.IGNORECASE)
 _DELIMITERS = (("$$", "$$"), (r"\[", r"\]"), (r"\(", r"\)"), ("$", "$"))
 _BULLET = re.compile(r"[-*+•‣◦▪●○■□►➢·–—]\s+")
 _NUMBER = re.compile(r"(?:\(?\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)]\s+")
@@ -92,6 +94,17 @@ def command(environment: Environment, name: str) -> str:
     return str(environments.python(environments.folder(environment)).with_name(name))
 
 
+def folder_option(path: str) -> str:
+    """A folder as the library is told it, which may run elsewhere; "" stays ""."""
+    return str(Path(path).expanduser().absolute()) if path else ""
+
+
+def no_folder(error: str) -> str | None:
+    """What to say where a worker script's error is that `drafter.models` names no folder."""
+    found = re.search(r"no models folder (.+?)(?= <- |$)", error)
+    return f"drafter.models={found[1]}: there is no such folder" if found else None
+
+
 def number(value: Any) -> float | None:
     """A finite number as such; `None` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -109,8 +122,9 @@ def paragraph(text: str) -> str:
 
 def table_html(text: str) -> str:
     """The `<table>` itself out of the page or body around it; "" if there is none."""
-    found = _TABLE.search(text)
-    return found[0] if found else ""
+    begin = _TABLE.search(text)
+    ends = [end.end() for end in _END_OF_TABLE.finditer(text)]
+    return text[begin.start() : ends[-1]] if begin and ends and begin.start() < ends[-1] else ""
 
 
 def latex(text: str) -> str:

@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 from hsdkit_plugins.drafters._docling import convert
 from hsdkit_plugins.drafters._docling_words import convert_words
+from hsdkit_plugins.drafters._native import command, folder_option
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
 from hsdkit.errors import DrafterError
-from hsdkit.workers import HeavyDrafter, Library, Server, WorkerOptions, environments
+from hsdkit.workers import HeavyDrafter, Library, Server, WorkerOptions
 
 _WORKERS = Path(__file__).parent / "workers"
 
@@ -52,10 +53,9 @@ class DoclingConfig(WorkerOptions):
         self.refuse_with_url("pipeline", "artifacts_path", "threads")
 
     def options(self) -> dict[str, Any]:
-        path = str(Path(self.artifacts_path).expanduser().absolute()) if self.artifacts_path else ""
         return {
             "pipeline": self.pipeline,
-            "artifacts_path": path,
+            "artifacts_path": folder_option(self.artifacts_path),
             "ocr": self.ocr,
             "formulas": self.formulas,
             "threads": self.threads,
@@ -89,7 +89,7 @@ def _errors(answer: dict[str, Any]) -> str:
 def explain(error: str) -> str | None:
     """What to do about missing models, and about pages the native pipeline cannot read."""
     get = (
-        f"`{_tools()} models download -o FOLDER` gets them where there is a network, "
+        f"`{command(ENVIRONMENT, 'docling-tools')} models download -o FOLDER` gets them where there is a network, "
         "drafter.artifacts_path=FOLDER uses them; drafter.pipeline=native needs none"
     )
     if "artifacts_path" in error:
@@ -112,13 +112,6 @@ LIBRARY = Library(
     feed="pdf",
     seconds=3.0,
 )
-
-
-def _tools() -> str:
-    """Docling's own command line, where it is installed."""
-    if environments.state(ENVIRONMENT) != "ready":
-        return "docling-tools"
-    return str(environments.python(environments.folder(ENVIRONMENT)).with_name("docling-tools"))
 
 
 def _drafter(config: DoclingConfig) -> HeavyDrafter:

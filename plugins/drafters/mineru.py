@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from hsdkit_plugins.drafters._native import Findings, command, latex, list_text, paragraph, table_html
+from hsdkit_plugins.drafters._native import (
+    Findings,
+    command,
+    folder_option,
+    latex,
+    list_text,
+    no_folder,
+    paragraph,
+    table_html,
+)
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
@@ -34,7 +43,7 @@ _TEXTS = {
 }
 _VISUALS = frozenset({"image", "chart", "table", "code"})
 
-_CELL_FORMULA = re.compile(r"<eq>(.*?)</eq>", re.IGNORECASE | re.DOTALL)
+_CELL_FORMULA = re.compile(r"<eq>((?:(?!<eq>).)*?)</eq>", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class MinerUConfig(WorkerOptions):
         self.refuse_with_url("models", "device")
 
     def options(self) -> dict[str, Any]:
-        models = str(Path(self.models).expanduser().absolute()) if self.models else ""
+        models = folder_option(self.models)
         # With "auto" flash, too, would fetch the OCR models for the first scan it meets.
         ocr = "txt" if self.tier == "flash" and self.ocr == "auto" else self.ocr
         return {"tier": self.tier, "ocr": ocr, "models": models, "device": self.device}
@@ -219,9 +228,7 @@ def explain(error: str) -> str | None:
             "~/.mineru/models, and "
             "drafter.models=FOLDER names a copy of it; drafter.tier=flash needs none, but reads only the text of PDFs"
         )
-    if folder := re.search(r"no models folder (.+?)(?= <- |$)", error):
-        return f"drafter.models={folder[1]}: there is no such folder"
-    return None
+    return no_folder(error)
 
 
 ENVIRONMENT = Environment(NAME, _HERE / "mineru.txt", "mineru.parser", "mineru", "mineru-api --tier basic")

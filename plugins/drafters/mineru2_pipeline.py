@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hsdkit_plugins.drafters._native import Findings, command, latex, list_text, number, paragraph, table_html
+from hsdkit_plugins.drafters._native import (
+    Findings,
+    command,
+    folder_option,
+    latex,
+    list_text,
+    no_folder,
+    number,
+    paragraph,
+    table_html,
+)
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
@@ -58,7 +68,7 @@ class MinerU2Config(WorkerOptions):
         return {
             "ocr": self.ocr,
             "lang": self.lang,
-            "models": str(Path(self.models).expanduser().absolute()) if self.models else "",
+            "models": folder_option(self.models),
             "device": self.device,
             "tables": self.tables,
             "formulas": self.formulas,
@@ -233,9 +243,7 @@ def explain(error: str) -> str | None:
             f"`{command(ENVIRONMENT, 'mineru-models-download')} -s huggingface -m pipeline` fetches them, "
             "and drafter.models=FOLDER names a copy of opendatalab/PDF-Extract-Kit-1.0"
         )
-    if folder := re.search(r"no models folder (.+?)(?= <- |$)", error):
-        return f"drafter.models={folder[1]}: there is no such folder"
-    return None
+    return no_folder(error)
 
 
 ENVIRONMENT = Environment(NAME, _HERE / "mineru2_pipeline.txt", "mineru.backend.pipeline", "mineru", "mineru-api")

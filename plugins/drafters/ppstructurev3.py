@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hsdkit_plugins.drafters._lines import bounding
-from hsdkit_plugins.drafters._native import Findings, command, latex, number, paragraph, table_html
+from hsdkit_plugins.drafters._native import (
+    Findings,
+    command,
+    folder_option,
+    latex,
+    no_folder,
+    number,
+    paragraph,
+    table_html,
+)
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
@@ -92,7 +101,7 @@ class PPStructureV3Config(WorkerOptions):
 
     def options(self) -> dict[str, Any]:
         return {
-            "models": str(Path(self.models).expanduser().absolute()) if self.models else "",
+            "models": folder_option(self.models),
             "device": self.device,
             "ocr": self.ocr,
             "lang": self.lang,
@@ -225,9 +234,7 @@ def explain(error: str) -> str | None:
         )
     if "ConvertPirAttribute2RuntimeAttribute" in error:
         return "PaddlePaddle 3.3 cannot run its OCR models on a CPU; paddlepaddle==3.2.2 can"
-    if folder := re.search(r"no models folder (.+?)(?= <- |$)", error):
-        return f"drafter.models={folder[1]}: there is no such folder"
-    return None
+    return no_folder(error)
 
 
 ENVIRONMENT = Environment(

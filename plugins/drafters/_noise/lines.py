@@ -12,8 +12,8 @@ from hsdkit.regions import Label, Region
 if TYPE_CHECKING:
     import numpy as np
 
-ROW = re.compile(r"<tr\b.*?</tr\s*>", re.DOTALL | re.IGNORECASE)
-_CELL = re.compile(r"(<t[dh]\b[^<>]*>)(.*?)(</t[dh]\s*>)", re.DOTALL | re.IGNORECASE)
+ROW = re.compile(r"<tr\b(?:(?!<tr\b).)*?</tr\s*>", re.DOTALL | re.IGNORECASE)
+_CELL = re.compile(r"(<t[dh]\b[^<>]*>)((?:(?!<t[dh]\b).)*?)(</t[dh]\s*>)", re.DOTALL | re.IGNORECASE)
 
 
 def without_lines(region: Region, rate: float, rng: np.random.Generator) -> str:

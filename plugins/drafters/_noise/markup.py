@@ -21,13 +21,14 @@ class Part(Enum):
 #: A piece of draft text: one character, or a run of markup.
 Glyph = tuple[str, Part]
 
-_FORMULA = r"\$\$?[^$\n]*[\\^_][^$\n]*\$\$?|\\\(.*?\\\)|\\\[.*?\\\]"
+# No pattern here looks past the next thing of its own kind: text with many beginnings and no end takes linear time.
+_FORMULA = r"\$\$?[^$\n\\^_]*[\\^_][^$\n]*\$\$?|\\\((?:(?!\\\().)*?\\\)|\\\[(?:(?!\\\[).)*?\\\]"
 #: Formulas inside of text and cells; "$5 and $6" is none.
 FORMULA = re.compile(_FORMULA, re.DOTALL)
 #: Separators of lines, items and columns; blanks at the ends.
 _BLANKS = r"[^\S\n]{2,}|[^\S ]|\A\s+|\s+\Z"
 _MARK = r"(?m:^[ \t]*(?:[-*+•]|\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})[.)])[ \t]+)"
-_TAG = r"<!--.*?-->|</?[A-Za-z][^<>]*>|&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);|[<&]\s*[^<>]?"
+_TAG = r"<!--(?:(?!<!--).)*?-->|</?[A-Za-z][^<>]*>|&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);|[<&]\s*[^<>]?"
 _TEXT = re.compile(rf"(?P<formula>{_FORMULA})|\||{_BLANKS}", re.DOTALL)
 _LIST = re.compile(rf"(?P<formula>{_FORMULA})|{_MARK}|\||{_BLANKS}", re.DOTALL)
 _HTML = re.compile(rf"{_TAG}|(?P<formula>{_FORMULA})|{_BLANKS}", re.DOTALL)
@@ -36,7 +37,7 @@ _LATEX = re.compile(
     r"|\\(?:[hv]space|raisebox|rule|label|ref|color|textcolor|operatorname)(?![A-Za-z])\*?\s*(?:\{[^{}]*\})*"
     r"|\\m?(?:kern|skip|hskip)(?![A-Za-z])\s*[-\d.]*\s*(?:[a-z]{2})?"
     r"|\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*(?:\\[A-Za-z]+|\\.|.)"
-    r"|\\\\\s*\[[^\]]*\]"
+    r"|\\\\\s*\[[^\[\]]*\]"
     r"|(?P<command>\\[A-Za-z]+\*?\s*|[\^_]\s*)|\\.|[{}&~#%$\[\]'\\]|\s+",
     re.DOTALL,
 )
