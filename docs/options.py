@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from hsdkit.components import KINDS
+from hsdkit.components import ALL_KINDS
 from hsdkit.config import RunOptions
 from hsdkit.plugins import plugins
 
@@ -64,7 +64,7 @@ def table(owner: type, prefix: str) -> list[str]:
 def tables() -> str:
     """All options of a run and of every built-in component, as Markdown."""
     lines = ["## Options of a run", "", *table(RunOptions, "")]
-    for kind in KINDS:
+    for kind in ALL_KINDS:
         lines += [f"## {kind.capitalize()}s", ""]
         for component, plugin in plugins().components(kind):
             if plugin.package == "hsdkit":

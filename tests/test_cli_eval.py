@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,7 +16,6 @@ from PIL import Image
 from toys import TOY, ToyVerifier, ToyVerifierConfig, blank_pdf
 
 import hsdkit as kit
-from hsdkit.benchmarks import Item
 from hsdkit.components import Component
 from hsdkit.plugins import plugins
 from hsdkit.results import DocumentResult
@@ -183,7 +185,7 @@ def test_pages_of_pdfs_are_chosen_one_by_one(workplace: Path) -> None:
     [
         (["benchmark=ocean", "path=ocean"], "did you mean 'ocean_ocr'"),
         (["benchmark=ocean_ocr", "path=ocean", "benchmark.orientatoin=plain"], "benchmark.orientation"),
-        (["benchmark=ocean_ocr", "path=ocean", "benchmark.orientation=odd"], "must be official or plain"),
+        (["benchmark=ocean_ocr", "path=ocean", "benchmark.orientation=odd"], "is not one of official, plain"),
         (["benchmark=ocean_ocr", "path=ocean", "subset=german"], "known: language: english"),
         (["benchmark=ocean_ocr", "path=ocean", "a.pdf"], "the benchmark's"),
         (["benchmark=ocean_ocr", "path=ocean", "baseline=toy"], "is the verifier that is measured"),
@@ -204,47 +206,25 @@ def test_ground_truth_that_is_not_there_is_named(workplace: Path) -> None:
     assert "path=nowhere.json: no such file" in result.stderr
 
 
-def test_a_plugin_brings_a_benchmark(workplace: Path) -> None:
-    """As the docs describe it, with no other part of hsdkit than a component."""
-    from dataclasses import dataclass
-
-    @dataclass(frozen=True)
-    class Config:
-        path: str = ""
-
-    class Lengths:
-        name, edition, notes = "lengths", "v1", ()
-
-        def __init__(self, config: Config) -> None:
-            self.config = config
-
-        def items(self) -> list[Item]:
-            return [Item("one", Path(self.config.path))]
-
-        def measure(self, item: Item, markdown: str) -> dict[str, Any]:
-            return {"length": len(markdown)}
-
-        def summarise(self, pages: Any, group: bool = False) -> dict[str, float | None]:
-            return {"length": sum(p["length"] for p in pages) / len(pages)}
-
-        def predictions(self, pages: Any) -> Any:
-            return ((f"{item.key}.txt", markdown) for item, markdown in pages)
-
-    class Plugin:
-        @kit.hookimpl
-        def hsdkit_components(self) -> list[Component]:
-            return [Component("benchmark", "lengths", "how long pages are", Config, Lengths)]
-
-    plugins().register(Plugin(), "lengths")
+def test_the_benchmark_of_the_docs_runs(workplace: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "benchmarks.md").read_text("utf-8")
+    [source] = re.findall(r"<!-- snippet: benchmark -->\n```python\n(.*?)```\n", text, re.DOTALL)
+    plugin = ModuleType("sidecar_benchmark")
+    sys.modules[plugin.__name__] = plugin  # dataclasses look their module up
+    exec(compile(source, "benchmarks.md", "exec"), plugin.__dict__)
+    plugins().register(plugin, "sidecar")
+    Path("data").mkdir()
+    for name, words in (("a", "page 1 of a.png\n"), ("b", "page 2 of b.png")):
+        Image.new("RGB", (40, 30), "white").save(f"data/{name}.png")
+        Path(f"data/{name}.txt").write_text(words)
     try:
-        blank_pdf(workplace / "a.pdf")
-        assert hsdkit("eval", "benchmark=lengths", "path=a.pdf", *TOY).exit_code == 0
-        assert summary()["sides"]["toy"]["quality"] == {"length": len("page 1 of a.pdf")}
-        assert Path("out/predictions/toy/one.txt").exists()
-        assert "lengths" in hsdkit("plugins", "benchmark").stdout
+        assert hsdkit("eval", "benchmark=sidecar", "path=data", *TOY).exit_code == 0
+        assert summary()["sides"]["toy"]["quality"] == {"edit": pytest.approx(1 / 15 / 2)}
+        assert Path("out/predictions/toy/a.md").read_text() == "page 1 of a.png"
+        assert "sidecar" in hsdkit("plugins", "benchmark").stdout
     finally:
-        plugins()._components.pop(("benchmark", "lengths"))
-        plugins().manager.unregister(name="lengths")
+        plugins()._components.pop(("benchmark", "sidecar"))
+        plugins().manager.unregister(name="sidecar")
 
 
 def test_stored_pages_are_read_by_other_commands(ocean: Path) -> None:
@@ -255,3 +235,36 @@ def test_stored_pages_are_read_by_other_commands(ocean: Path) -> None:
     assert isinstance(DocumentResult("a.png", (stored,)), DocumentResult)
     assert stored.markdown == "page 1 of a.png"
     assert stored.stages[0].steps > 0
+
+
+def test_both_sides_decode_within_the_same_limits_and_say_so(workplace: Path) -> None:
+    from hsdkit.config import compose
+    from hsdkit.evaluation.options import with_verifier
+
+    given = ["target=tiny", "verifier.max_new_tokens=50", "verifier.tau=0.5"]
+    other = with_verifier(compose(given), "autoregressive", given, plugins())
+    assert other.verifier.options.max_new_tokens == 50
+    assert other.settings()["verifier"]["max_new_tokens"] == 50
+    assert other.settings()["target"] == compose(given).settings()["target"]
+
+
+def test_a_page_whose_ground_truth_is_broken_is_a_row(workplace: Path) -> None:
+    register_second()
+    Image.new("RGB", (40, 30), "white").save("a.png")
+    info = {"page_attribute": {}}
+    pages = [
+        {"layout_dets": [{"text": "no category"}], "page_info": {"image_path": "a.png", **info}},
+        {"layout_dets": [], "page_info": {"image_path": "b.png", **info}},
+    ]
+    Path("truth.json").write_text(json.dumps(pages))
+    assert hsdkit("eval", "benchmark=omnidocbench", "path=truth.json", *TOY).exit_code == 1
+    assert [e["key"] for e in summary()["errors"]] == ["a.png", "b.png"]
+    assert "the blocks of a.png are not as" in summary()["errors"][0]["error"]
+
+
+def test_what_made_the_results_stays_known(ocean: Path) -> None:
+    evaluate()
+    made = summary()["versions"]
+    assert made["model"] == "toy-checkpoint"
+    evaluate()
+    assert summary()["versions"] == made

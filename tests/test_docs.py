@@ -26,6 +26,7 @@ DOCUMENTS = [
     "docs/plugin-tutorial.md",
     "docs/targets.md",
     "docs/drafters.md",
+    "docs/benchmarks.md",
     "docs/roofline.md",
 ]
 

@@ -100,9 +100,10 @@ def run_eval(arguments: list[str], quiet: bool) -> int:
     interrupts, progress, interrupted = Interrupts(), Progress(quiet), False
     head = {"evaluation": measured | {"sides": settings}}
     with Store(folder, head) as store:
+        waiting = any(item.key not in store.records for item in items)
         try:
             with interrupts:
-                if any(item.key not in store.records for item in items):
+                if waiting:
                     sides[config.verifier.name].load()
                 run(benchmark, items, sides, store, progress.record, interrupts.check)
         except KeyboardInterrupt:
@@ -111,7 +112,8 @@ def run_eval(arguments: list[str], quiet: bool) -> int:
             progress.close()
     records = [store.records[item.key] for item in items if item.key in store.records]
     summary = summarise(benchmark, records, options.baseline)
-    written = write_outputs(folder, benchmark, items, records, head, summary, sides[config.verifier.name])
+    made_with = sides[config.verifier.name].versions() if waiting and records else None
+    written = write_outputs(folder, benchmark, items, records, head["evaluation"], summary, made_with)
     print_summary(benchmark, summary, len(items))
     for path in (store.path, *written):
         console.console().print(f"written: {path}", soft_wrap=True)

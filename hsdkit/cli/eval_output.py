@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -17,9 +18,8 @@ from hsdkit.errors import OutputError
 from hsdkit.evaluation import tables
 from hsdkit.evaluation.record import Record
 from hsdkit.files import make_folder, write_whole
-from hsdkit.pipeline import Pipeline
 from hsdkit.results_json import dumps
-from hsdkit.versions import versions
+from hsdkit.versions import machine, versions
 
 PREDICTIONS = "predictions"
 
@@ -68,19 +68,33 @@ def print_summary(benchmark: Benchmark, summary: Mapping[str, Any], wanted: int)
         console.warn(note)
 
 
+def _summary(folder: Path) -> dict[str, Any]:
+    """The summary that is there, if it is one."""
+    try:
+        found = json.loads((folder / "summary.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def write_outputs(
     folder: Path,
     benchmark: Benchmark,
     items: Sequence[Item],
     records: Sequence[Record],
-    head: Mapping[str, Any],
+    settings: Mapping[str, Any],
     summary: Mapping[str, Any],
-    pipeline: Pipeline,
+    made_with: Mapping[str, str] | None,
 ) -> list[Path]:
-    """summary.json, and for each side a folder of predictions; returns what was written."""
-    loaded = "engine" in vars(pipeline)
-    made_with = versions(pipeline.target if loaded and records else None)
-    whole = dict(summary) | {"edition": benchmark.edition, "settings": head["evaluation"], "versions": made_with}
+    """summary.json, and for each side a folder of predictions; returns what was written. `made_with` is None where no
+    page was run this time: what is known from before stands."""
+    before = _summary(folder) if made_with is None else {}
+    whole = dict(summary) | {
+        "edition": benchmark.edition,
+        "settings": settings,
+        "versions": made_with or before.get("versions") or versions(None),
+        "machine": before.get("machine") or machine(),
+    }
     written = [write_whole(folder / "summary.json", [dumps(whole) + "\n"])]
     by_key = {item.key: item for item in items}
     for name in records[0].sides if records else ():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from hsdkit.benchmarks import Benchmark
 from hsdkit.component_options import typed_options
-from hsdkit.config import Choice, RunConfig, compose
+from hsdkit.config import RunConfig, compose
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.plugins import Plugins
 
@@ -68,16 +68,15 @@ def build_benchmark(options: EvalOptions, registry: Plugins) -> tuple[Benchmark,
 
 
 def with_verifier(config: RunConfig, name: str, overrides: Iterable[str], registry: Plugins) -> RunConfig:
-    """The same run with another verifier; options of the configured one hold for it where it has them."""
+    """The same run with another verifier, which decodes within the same limits."""
     try:
         known = {f.name for f in fields(registry.component("verifier", name).config)}
     except PluginError as e:
         raise ConfigError(f"baseline={name}: {e}") from None
     own = config.verifier.options
-    kept = {f.name: getattr(own, f.name) for f in fields(own) if f.name in known & _SHARED}
-    other = compose([a for a in overrides if not a.startswith("verifier")] + [f"verifier={name}"], registry=registry)
-    options = replace(other.verifier.options, **kept)
-    return replace(other, verifier=Choice(name, options))
+    kept = [f"verifier.{f.name}={getattr(own, f.name)}" for f in fields(own) if f.name in known & _SHARED]
+    others = [a for a in overrides if not a.startswith(("verifier=", "verifier."))]
+    return compose([*others, f"verifier={name}", *kept], registry=registry)
 
 
 #: Limits of decoding that must be the same on both sides.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hsdkit.benchmarks import Benchmark, Item
 from hsdkit.config import RunConfig
-from hsdkit.errors import BenchmarkError, DocumentError, HsdkitError
+from hsdkit.errors import DocumentError, HsdkitError
 from hsdkit.evaluation.record import Record, SideRecord
 from hsdkit.evaluation.store import Store
 from hsdkit.pipeline import Pipeline
@@ -75,8 +75,6 @@ def _measured(benchmark: Benchmark, item: Item, page: PageResult) -> SideRecord:
     """A page that failed is measured as an empty one, as official evaluators do with a file that is there and empty."""
     try:
         return SideRecord(page, benchmark.measure(item, "" if page.error else page.markdown))
-    except BenchmarkError:
-        raise  # it would fail every page alike
     except Exception as e:  # a metric may do anything with what a model writes
         log.debug("%s cannot be measured", item.key, exc_info=True)
         said = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {' '.join(str(e).split())}"

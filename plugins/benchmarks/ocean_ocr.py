@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 import hsdkit
 from hsdkit.benchmarks import Figures, Item, Measured, existing, read_json
@@ -30,11 +30,7 @@ class OceanOCRConfig:
     place."""
 
     path: str = ""
-    orientation: str = "official"
-
-    def __post_init__(self) -> None:
-        if self.orientation not in ("official", "plain"):
-            raise ValueError(f"orientation={self.orientation}: must be official or plain")
+    orientation: Literal["official", "plain"] = "official"
 
 
 @dataclass(frozen=True, slots=True)

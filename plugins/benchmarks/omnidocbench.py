@@ -54,12 +54,15 @@ class OmniDocBench:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        if self._config.cdm:
-            return ()
-        return (
-            "formulas are compared by edit distance: CDM, which the official Overall takes, needs a renderer "
-            "(benchmark.cdm=FOLDER of the official evaluator); overall_formula_edit has 1 - formula_edit in its place",
-        )
+        notes = []
+        if not self._config.cdm:
+            notes.append(
+                "formulas are compared by edit distance: CDM, which the official Overall takes, needs a renderer "
+                "(benchmark.cdm=FOLDER of the official evaluator); overall_formula_edit has 1 - formula_edit instead"
+            )
+        if self._config.version == "1.6":
+            notes.append("v1.6 is measured by the rules of the evaluator of v1.5")
+        return tuple(notes)
 
     @cached_property
     def _pages(self) -> dict[str, dict[str, Any]]:
@@ -89,6 +92,7 @@ class OmniDocBench:
         return found[0]
 
     def items(self) -> Sequence[Item]:
+        _ = self._cdm  # what it lacks is said before anything is decoded
         folders = [Path(self._config.images)] if self._config.images else [self._file.parent / "images"]
         folders.append(self._file.parent)
         return [
