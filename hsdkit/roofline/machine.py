@@ -20,7 +20,8 @@ class MeasuredMachine:
     """Seconds by number of tokens `tokens` (T,), which rise.
 
     base: of a pass beside its layers. layers (S, T): of one layer with `weights` (S,) weights, rising. keys: of one
-    layer, for every row, cached token and number of a query (heads times head size). dtype: the type measured.
+    layer, for every row, cached token and number of a query (heads times head size), where every head has keys of its
+    own. dtype: the type measured.
     """
 
     name: str
@@ -36,7 +37,9 @@ class MeasuredMachine:
         per_layer = d.always_read / d.layers
         found = self._at(self.base, p.tokens) + d.layers * self.layer_seconds(p.tokens, per_layer)
         found += d.head_weights * self.weight_seconds(p.rows * p.logits)
-        found += p.rows * d.heads * d.head_dim * seen(d, p) * self._at(self.keys, p.width)
+        # One query's keys are read once for its group; what more queries take is computing, by each head.
+        reading, computing = self.keys[0], max(0.0, self._at(self.keys, p.width) - self.keys[0])
+        found += p.rows * d.head_dim * seen(d, p) * (d.kv_heads * reading + d.heads * computing)
         if d.experts:
             e = d.experts
             touched = e.count * (1 - (1 - e.used / e.count) ** p.tokens)
