@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import models_deepseek
 import pytest
 import torch
+from hsdkit_plugins.engines.grouped_attention import NAME
 from hsdkit_plugins.engines.hf_model import place
 from hsdkit_plugins.engines.layer_masks import LayerMasks
 from hsdkit_plugins.engines.transformers import TransformersConfig
-from models import make
-from transformers import AutoModelForImageTextToText
+from models import make, target_of
+from models_dots import make_dots
+from transformers import AutoModelForImageTextToText, PreTrainedModel
 
 from hsdkit.errors import ConfigError, TargetError
 
@@ -61,3 +65,30 @@ def test_layers_that_do_not_see_every_token_are_refused(change: dict[str, Any], 
     with pytest.raises(TargetError, match=rf"Some_Model has layers of type {kind}; tree verification knows"):
         LayerMasks(text_config, "Some_Model")
     LayerMasks(SimpleNamespace(layer_types=None, sliding_window=None), "Some_Model")
+
+
+@pytest.fixture(scope="module", params=["dots_ocr", "deepseek_ocr", "hunyuanocr", "granite_docling"])
+def parser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A document parser's target on a fresh model."""
+    profile = import_module(f"hsdkit_plugins.targets.{request.param}").PROFILE
+    folder = tmp_path_factory.mktemp("parsers") / request.param
+    makers = {"dots_ocr": make_dots, "deepseek_ocr": models_deepseek.deepseek_ocr}
+    made = makers[request.param](folder) if request.param in makers else make(request.param, folder)
+    return target_of(profile, made)
+
+
+@pytest.mark.parametrize("attention", ["auto", "eager", "sdpa"])
+def test_the_attention_asked_for_is_the_one_used(parser: Any, attention: str, caplog: pytest.LogCaptureFixture) -> None:
+    text = parser.model.config.get_text_config()
+    place(parser.model, "cpu", "auto", "sdpa")
+    place(parser.model, "cpu", "auto", attention)
+    grouped = text.num_key_value_heads < text.num_attention_heads
+    assert text._attn_implementation == (attention if attention != "auto" else NAME if grouped else "sdpa")
+    assert attention != "auto" or not caplog.records
+
+
+def test_an_attention_that_a_model_cannot_have_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = AutoModelForImageTextToText.from_pretrained(folder, attn_implementation="sdpa")
+    monkeypatch.setattr(PreTrainedModel, "_can_set_attn_implementation", lambda *_: False)
+    with pytest.raises(ConfigError, match=r"engine\.attention=eager: a Qwen\w+ has sdpa only"):
+        place(model, "cpu", "auto", "eager")

@@ -49,7 +49,7 @@ def use_grouped_attention(model: Any) -> None:
     AttentionInterface.register(NAME, grouped_attention)
     AttentionMaskInterface.register(NAME, sdpa_mask)
     if config is model.config:
-        model.set_attn_implementation(NAME)
+        model.set_attn_implementation({"": NAME})
     else:
         part = next(name for name in model.config.sub_configs if getattr(model.config, name) is config)
         model.set_attn_implementation({part: NAME})

@@ -180,6 +180,8 @@ def place(model: Any, device: str, dtype: str, attention: str) -> None:
             model.set_attn_implementation(attention)
         except ValueError as error:
             raise ConfigError(f"engine.attention={attention}: {str(error).splitlines()[0]}") from error
+        if (used := model.config.get_text_config()._attn_implementation) != attention:  # `transformers` only warns
+            raise ConfigError(f"engine.attention={attention}: a {type(model).__name__} has {used} only; leave it auto")
     model.eval()
 
 

@@ -146,7 +146,8 @@ class TransformersTarget:
         # Tokens added to a tokenizer may lie beyond what a model was made for; those of its own vocabulary may not.
         if (tokens := self.tokenizer.vocab_size) > (rows := model.get_input_embeddings().weight.shape[0]):
             raise self.checkpoint.error(
-                f"its tokenizer has {tokens} tokens, its model only {rows}", "set target.model to one whose files belong together"
+                f"its tokenizer has {tokens} tokens, its model only {rows}",
+                "set target.model to one whose files belong together",
             )
         return model
 

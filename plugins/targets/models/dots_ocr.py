@@ -208,6 +208,12 @@ class DotsOCRForCausalLM(Qwen2ForCausalLM):
         self.vision_tower = VisionTower(config.vision_config)
         self.post_init()
 
+    @classmethod
+    def _can_set_attn_implementation(cls) -> bool:
+        """The language model's is Qwen2's. `transformers` looks through this file for a class that cannot, and finds
+        the tower's, which has the one attention it needs."""
+        return True
+
     def forward(
         self,
         input_ids: torch.Tensor | None = None,
