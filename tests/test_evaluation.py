@@ -226,6 +226,30 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path: Path) -> None:
         assert list(store.records) == ["book0", "news0"]
 
 
+def test_texts_may_hold_other_line_ends(tmp_path: Path) -> None:
+    odd = record(ITEMS[0], hsd=page(5, 2, text="a\u2028b\x85c\rd"))
+    for _ in range(2):
+        with Store(tmp_path, HEAD) as store:
+            if not store.records:
+                store.add(odd)
+            assert store.records["book0"].sides["hsd"].page.text == "a\u2028b\x85c\rd"
+
+
+def test_what_is_held_is_light_and_what_is_written_is_whole(tmp_path: Path) -> None:
+    full = page(5, 2)
+    sequence = replace(full.stages[0].sequences[0], pieces=("x",))
+    full = replace(full, stages=(replace(full.stages[0], sequences=(sequence,)),))
+    for _ in range(2):
+        with Store(tmp_path, HEAD) as store:
+            if not store.records:
+                store.add(record(ITEMS[0], hsd=full))
+            held = store.records["book0"].sides["hsd"].page
+            assert held.stages[0].sequences[0].pieces == ()
+            assert cost([held]) == cost([full])
+    written = json.loads(store.path.read_text().split("\n")[1])
+    assert Record.from_json(written).sides["hsd"].page == full
+
+
 def test_results_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
     with Store(tmp_path, HEAD) as store:
         store.add(RECORDS[0])

@@ -108,8 +108,6 @@ def run_eval(arguments: list[str], quiet: bool) -> int:
                 run(benchmark, items, sides, store, progress.record, interrupts.check)
         except KeyboardInterrupt:
             interrupted = True
-        finally:
-            progress.close()
     records = [store.records[item.key] for item in items if item.key in store.records]
     summary = summarise(benchmark, records, options.baseline)
     made_with = sides[config.verifier.name].versions() if waiting and records else None

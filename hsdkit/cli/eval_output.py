@@ -43,9 +43,6 @@ class Progress:
         if not self._quiet and left >= 1:
             self._out.print(f"[dim]about {left:.0f} s left[/]")
 
-    def close(self) -> None:
-        """Nothing is held back."""
-
 
 def print_summary(benchmark: Benchmark, summary: Mapping[str, Any], wanted: int) -> None:
     """The tables on stdout, as Markdown; notes on stderr."""
@@ -55,7 +52,9 @@ def print_summary(benchmark: Benchmark, summary: Mapping[str, Any], wanted: int)
     parts = [f"{benchmark.name} {benchmark.edition}: {done}{of}{failed}"]
     if summary["sides"]:
         parts += [tables.overall(dict(summary)), tables.times(dict(summary))]
-    parts += [tables.by_group(dict(summary), group) for group, found in summary["groups"].items() if len(found) > 1]
+    for group, found in summary["groups"].items():
+        if any(here["pages"] < summary["pages"] for here in found.values()):  # else it tells nothing apart
+            parts.append(tables.by_group(dict(summary), group))
     try:
         typer.echo("\n\n".join(parts))
     except UnicodeEncodeError:  # a terminal that cannot show a group's name

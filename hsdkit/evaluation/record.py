@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hsdkit.benchmarks import Item, Measured
@@ -43,6 +43,11 @@ class Record:
     def error(self) -> str | None:
         return next((side.error for side in self.sides.values() if side.error), None)
 
+    def light(self) -> Record:
+        """The same without what figures do not need, so that thousands can be held: drafted regions, regions that
+        outputs name, texts of single tokens."""
+        return replace(self, sides={name: replace(s, page=_light(s.page)) for name, s in self.sides.items()})
+
     def to_json(self) -> dict[str, Any]:
         return {
             "key": self.key,
@@ -64,3 +69,11 @@ class Record:
             for name, side in data["sides"].items()
         }
         return cls(data["key"], data["document"], data["page"], groups, sides)
+
+
+def _light(page: PageResult) -> PageResult:
+    stages = tuple(
+        replace(stage, sequences=tuple(replace(sequence, pieces=()) for sequence in stage.sequences))
+        for stage in page.stages
+    )
+    return replace(page, stages=stages, draft=replace(page.draft, regions=()), regions=())

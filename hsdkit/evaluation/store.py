@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,16 +27,22 @@ class Store:
         self.path = folder / NAME
         self._head = json.loads(dumps(head))
         self.records: dict[str, Record] = {}
+        kept: set[int] = set()
         if self.path.exists():
-            for record in _records(self.path, self._head):
+            for number, record in _records(self.path, self._head):
                 if record.error is None:
-                    self.records[record.key] = record
-        lines = [self._head, *(record.to_json() for record in self.records.values())]
-        write_whole(self.path, (dumps(line) + "\n" for line in lines))
+                    self.records[record.key] = record.light()
+                    kept.add(number)
+        write_whole(self.path, self._kept_lines(kept))
         try:
             self._file = self.path.open("a", encoding="utf-8", newline="\n")
         except OSError as e:
             raise OutputError(f"{self.path}: cannot be written: {e.strerror}") from e
+
+    def _kept_lines(self, kept: set[int]) -> Iterator[str]:
+        yield dumps(self._head) + "\n"
+        if kept:
+            yield from (line + "\n" for number, line in _lines(self.path) if number in kept)
 
     def add(self, record: Record) -> None:
         """Keep a page, on disk before this returns."""
@@ -45,7 +51,7 @@ class Store:
             self._file.flush()
         except OSError as e:
             raise OutputError(f"{self.path}: cannot be written: {e.strerror}") from e
-        self.records[record.key] = record
+        self.records[record.key] = record.light()
 
     def __enter__(self) -> Store:
         return self
@@ -56,32 +62,37 @@ class Store:
         self._file.close()
 
 
-def _records(path: Path, head: Mapping[str, Any]) -> Iterable[Record]:
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers from 1. Texts in them may hold other line ends than "\\n"."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        yield from ((number, line.removesuffix("\n")) for number, line in enumerate(file, 1))
+
+
+def _records(path: Path, head: Mapping[str, Any]) -> Iterator[tuple[int, Record]]:
+    """The pages in the file with the numbers of their lines. Only the last line may be broken."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        before = json.loads(lines[0])["evaluation"]
-    except (OSError, ValueError, IndexError, KeyError, TypeError) as e:
+        lines = _lines(path)
+        before = json.loads(next(lines)[1])["evaluation"]
+    except (OSError, ValueError, StopIteration, KeyError, TypeError) as e:
         raise OutputError(f"{path}: not the results of an evaluation; choose another folder with output=FOLDER") from e
     if changed := _changed(before, head["evaluation"]):
         raise OutputError(
             f"{path}: holds results of other settings ({'; '.join(changed)}): choose another folder with "
             "output=FOLDER, or remove it"
         )
-    for number, line in enumerate(lines[1:], 2):
+    broken: OutputError | None = None
+    for number, line in lines:
+        if broken:
+            raise broken
         try:
-            yield Record.from_json(json.loads(line))
-        except (ValueError, KeyError, TypeError) as e:
-            if number < len(lines):
-                raise OutputError(f"{path}, line {number}: not a page of an evaluation: {e}") from e
+            yield number, Record.from_json(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            broken = OutputError(f"{path}, line {number}: not a page of an evaluation: {e}")
 
 
 def _changed(before: Any, now: Any, name: str = "") -> list[str]:
     """`verifier.tau 0.75, now 1.0`: what differs, option by option."""
     if isinstance(before, dict) and isinstance(now, dict):
         keys = sorted(before.keys() | now.keys())
-        return [
-            c
-            for k in keys
-            for c in _changed(before.get(k), now.get(k), f"{name}.{k}".removeprefix(".settings").strip("."))
-        ]
+        return [c for k in keys for c in _changed(before.get(k), now.get(k), f"{name}.{k}".strip("."))]
     return [] if before == now else [f"{name} {before}, now {now}"]

@@ -146,7 +146,7 @@ def _kinds() -> dict[str, Callable[[Mapping[str, Any], str], str]]:
 
 def _read(file: Path) -> Iterator[PageTest]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as e:
         raise BenchmarkError(f"{file}: cannot be read: {e}") from e
     for number, line in enumerate(lines, 1):

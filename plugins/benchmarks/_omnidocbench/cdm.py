@@ -13,7 +13,7 @@ from pathlib import Path
 from hsdkit.errors import BenchmarkError
 
 #: What its renderer calls.
-TOOLS = ("pdflatex", "node", "magick|convert")
+TOOLS = ("xelatex", "magick", "node")
 
 #: Runs in the evaluator's folder; reads pairs of formulas from stdin, writes their F1 scores as the last line.
 _SCRIPT = """
@@ -34,7 +34,7 @@ class CDM:
             raise BenchmarkError(
                 f"benchmark.cdm={folder}: no metrics/cdm_metric.py there; wanted is a clone of opendatalab/OmniDocBench"
             )
-        missing = [t.replace("|", " or ") for t in TOOLS if not any(map(shutil.which, t.split("|")))]
+        missing = [tool for tool in TOOLS if not shutil.which(tool)]
         if missing:
             raise BenchmarkError(f"benchmark.cdm={folder}: its renderer needs {', '.join(missing)}, not on the PATH")
 
