@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toys import TOY, toy_registry
 
+from hsdkit.cli.sweep import planned, studies
+from hsdkit.config_layers import study_note
 from hsdkit.errors import ConfigError
 from hsdkit.study.axes import read_axes, split_values
 from hsdkit.study.fingerprint import fingerprint, input_digests
@@ -105,6 +107,33 @@ def test_the_command_line_replaces_an_axis_of_the_study() -> None:
 def test_what_cannot_be_meant_is_refused(overrides: list[str], study: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         read_axes(overrides, study)
+
+
+@pytest.mark.parametrize("name", studies())
+def test_every_study_runs_on_the_embedded_target_and_is_documented(name: str) -> None:
+    found, called = planned([f"experiment={name}", "target=tiny"], ["a.pdf"])
+    assert called == name
+    assert len(found.cells) > 1
+    assert {c.reason for c in found.cells if "hsdkit[suffix]" not in c.reason} == {""}
+    assert not any(study_note(name) in note for note in found.notes)
+    page = (Path(__file__).parent.parent / "docs" / "studies.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in page
+
+
+def test_the_paper_s_figures_and_tables_have_their_studies() -> None:
+    assert {"fig3", "fig4", "table_a1", *(f"table{i}" for i in range(1, 9))} <= set(studies())
+
+
+def test_a_study_of_one_s_own_builds_on_another(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("experiment: fig4\nverifier: {name: hsd, max_new_tokens: 9}\nsweep: {verifier.n: [2, 4]}\n")
+    found, _ = planned([f"experiment={mine}", "target=tiny"], ["a.pdf"])
+    assert [c.at for c in found.cells] == [("2",), ("4",)]
+    assert (found.first.verifier.options.max_new_tokens, found.first.verifier.options.matching) == (9, "paper")
+    assert found.first.output == "out/mine"
+    mine.write_text("sweep: [1, 2]\n")
+    with pytest.raises(ConfigError, match="sweep must be a mapping"):
+        planned([f"experiment={mine}"], ["a.pdf"])
 
 
 def test_fingerprints_change_with_what_a_measurement_depends_on(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from hsdkit import hookimpl
 from hsdkit.benchmarks import Item
 from hsdkit.cli.app import app
 from hsdkit.components import Component
+from hsdkit.config import Choice
 from hsdkit.documents import Document, open_document
 from hsdkit.errors import ConfigError, TargetError
 from hsdkit.plugins import Plugins
@@ -183,6 +184,25 @@ def test_what_fails_is_a_row_and_is_tried_again(tmp_path: Path) -> None:
     again = Log()
     go(sweep(tmp_path, "verifier.fail=[],[2],[1,2]", "drafter=toy,toy_missing", log=again), again)
     assert len(again.cells) == 5
+
+
+def test_combinations_of_the_same_settings_are_measured_once(tmp_path: Path) -> None:
+    log = Log()
+    made = sweep(tmp_path, "verifier.tau=1,1.0", log=log)
+    go(made, log)
+    assert len(log.cells) == 1
+    assert [(r.at["verifier.tau"], r.status) for r in made.store.cells()] == [("1", "ok"), ("1.0", "ok")]
+
+
+def test_pages_that_plain_decoding_fails_on_are_kept_and_not_compared(tmp_path: Path) -> None:
+    log = Log()
+    made = sweep(tmp_path, "verifier.tau=0.5,1", log=log)
+    fail_once = replace(made.plan.first.verifier.options, fail=(2,))
+    made._baseline_config = lambda config: replace(config, verifier=Choice("toy", fail_once))  # type: ignore[method-assign]
+    [record, _] = go(made, log)
+    assert record.status == "partial"
+    assert record.failures == ("baseline: a.pdf, page 2: RuntimeError: the toy broke",)
+    assert [(p.page, p.same, len(p.baseline)) for p in record.pages] == [(1, True, 2), (2, None, 0)]
 
 
 def test_a_model_serves_all_its_cells_and_a_broken_one_is_tried_once(tmp_path: Path) -> None:

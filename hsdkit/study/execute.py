@@ -97,26 +97,30 @@ class Sweep:
         todo = self.todo()
         total, left = len(self.plan.cells), len(todo)
         spent: list[float] = []
-        for index in todo:
-            check()
-            watch.cell(self.at(index))
-            start, before = time.perf_counter(), self._plain_seconds
-            record = self._cell(index, watch, check)
-            if record.status != "invalid":
-                # The baseline is paid once: the cells to come will not wait for it.
-                spent.append(time.perf_counter() - start - (self._plain_seconds - before))
-            self.store.save("cells", record)
-            left -= 1
-            watch.finished(record, total - left, total, left * sum(spent) / len(spent) if spent and left else None)
-            yield record
-        self._close()
+        try:
+            for index in todo:
+                check()
+                watch.cell(self.at(index))
+                start, before = time.perf_counter(), self._plain_seconds
+                record = self._cell(index, watch, check)
+                if record.status != "invalid":
+                    # The baseline is paid once: the cells to come will not wait for it.
+                    spent.append(time.perf_counter() - start - (self._plain_seconds - before))
+                self.store.save("cells", record)
+                left -= 1
+                watch.finished(record, total - left, total, left * sum(spent) / len(spent) if spent and left else None)
+                yield record
+        finally:
+            self._close()
 
     def todo(self) -> list[int]:
         """Cells without a finished record: those that cannot run, then those of one target and engine together."""
         groups: dict[str, list[int]] = {"": []}
+        seen: set[str] = set()
         for i, cell in enumerate(self.plan.cells):
             record = self.store.load("cells", self.keys[i])
-            if record is None or not record.done:
+            if self.keys[i] not in seen and (record is None or not record.done):
+                seen.add(self.keys[i])
                 groups.setdefault(_model(cell.config) if cell.config else "", []).append(i)
         return [i for group in groups.values() for i in group]
 
@@ -152,6 +156,7 @@ class Sweep:
         base_config = self._baseline_config(config)
         side = StudySide(VerifierSide(CELL, pipeline.verifier, pipeline.target, pipeline.engine))
         about = replace(blank, versions=pipeline.versions(), machine=machine())
+        plainly: tuple[str, ...] = ()
         if self.options.paired:
             base_pipeline = pipeline.with_config(base_config)
             plain = VerifierSide(BASELINE, base_pipeline.verifier, pipeline.target, pipeline.engine)
@@ -162,7 +167,7 @@ class Sweep:
             found = self._baseline(blank, pipeline.with_config(base_config), base_config, watch, check)
             if not found.pages:
                 return replace(about, reason=f"baseline: {found.reason}")
-            baseline = _by_page(found.pages)
+            baseline, plainly = _by_page(found.pages), found.failures
             before = self._probe(pipeline, base_config)
             result, unopened = self._bench([side], pipeline, CELL, watch, check)
             probes = [*before, *self._probe(pipeline, base_config)]
@@ -172,7 +177,11 @@ class Sweep:
         if self._grader and pages:
             pages, metrics = self._grader.graded(pages)
             about = replace(about, metrics=metrics)
-        return _finished(about, pages, result, unopened)
+        record = _finished(about, pages, result, unopened)
+        only_plainly = [f"baseline: {f}" for f in plainly if f not in record.failures]
+        if only_plainly and record.pages:
+            record = replace(record, status="partial", failures=(*record.failures, *only_plainly))
+        return record
 
     def _baseline(
         self, blank: CellRecord, pipeline: Pipeline, config: RunConfig, watch: Watch, check: Callable[[], None]

@@ -29,7 +29,7 @@ def page_records(
     drafts: Mapping[PageKey, str],
 ) -> tuple[PageRecord, ...]:
     """One record a page, in order of appearance, from the samples of one side. `baseline` are the pages of plain
-    decoding by (path, number), {} where these are the baseline themselves; pages that it lacks are left out.
+    decoding by (path, number), {} where these are the baseline themselves; pages that it lacks are not compared.
     `drafts` are texts by (file name, number)."""
     by_page: dict[PageKey, list[Sample]] = {}
     for sample in samples:
@@ -37,7 +37,6 @@ def page_records(
     return tuple(
         _page_record(rounds, clean, baseline.get(key), drafts.get((Path(key[0]).name, key[1])))
         for key, rounds in by_page.items()
-        if not baseline or key in baseline
     )
 
 

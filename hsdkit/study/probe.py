@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from statistics import median
+from statistics import fmean
 from typing import Any
 
 from hsdkit.bench import VerifierSide
@@ -19,7 +19,7 @@ from hsdkit.regions import Draft
 from hsdkit.study.sources import Source, open_all
 
 #: Tokens decoded, and how often.
-TOKENS, TIMES = 24, 3
+TOKENS, TIMES = 24, 2
 
 
 def shortened(options: Any) -> Any:
@@ -28,7 +28,7 @@ def shortened(options: Any) -> Any:
 
 
 def probe(pipeline: Pipeline, sources: Sequence[Source]) -> float | None:
-    """Median seconds for the first page that can be decoded, by the pipeline's own verifier; None when none can."""
+    """Mean seconds for the first page that can be decoded, by the pipeline's own verifier; None when none can."""
     side = VerifierSide("probe", pipeline.verifier, pipeline.target, pipeline.engine)
     with ExitStack() as stack:
         documents, _ = open_all(pipeline, sources, stack)
@@ -36,7 +36,7 @@ def probe(pipeline: Pipeline, sources: Sequence[Source]) -> float | None:
             for number in document.numbers:
                 try:
                     page = document.page(number)
-                    return median(_timed(side, page) for _ in range(TIMES))
+                    return fmean(_timed(side, page) for _ in range(TIMES))
                 except Exception:  # the measurement itself says what is wrong with a page
                     continue
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -99,7 +99,7 @@ class CellRecord:
         data = json.loads(text)
         if data.pop("schema") != SCHEMA:
             raise ValueError(f"written by another version of hsdkit (schema {data.get('schema')})")
-        tuples: dict[str, Any] = {k: tuple(data[k]) for k in ("failures", "notes", "probe")}
+        tuples: dict[str, Any] = {k: tuple(data.get(k, ())) for k in ("failures", "notes", "probe")}
         return cls(**data | tuples | {"pages": tuple(map(_page, data["pages"]))})
 
 
@@ -142,9 +142,9 @@ class Store:
         records = []
         for cell in self.about()["cells"]:
             record = self.load("cells", cell["key"])
-            at = dict(cell["at"])
+            at = dict(cell["at"])  # two combinations may come to the same settings, and share a record
             missing = CellRecord(cell["key"], at, "failed", "not measured yet: run the sweep again")
-            records.append(record or missing)
+            records.append(replace(record, at=at) if record else missing)
         return records
 
     def load(self, kind: Literal["cells", "baselines"], key: str) -> CellRecord | None:
