@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,13 @@ from test_study_report import record
 from toys import TOY, blank_pdf, register_toys
 from typer.testing import CliRunner
 
+from hsdkit.benchmarks import Item
 from hsdkit.cli.app import app
+from hsdkit.cli.compare import lines
 from hsdkit.errors import DocumentError
+from hsdkit.evaluation.record import Record, SideRecord
+from hsdkit.results import PageResult
+from hsdkit.results_json import dumps
 from hsdkit.study.compare import Comparison, compare
 from hsdkit.study.records import Store
 from hsdkit.study.runs import Run, RunPage, load_runs
@@ -60,6 +66,33 @@ def test_pages_of_a_changed_document_are_not_compared() -> None:
     found = compare(run([1.0, 2.0]), run([1.0, 2.0], inputs={"a.pdf": "y"}))
     assert (found.pages, found.figures) == (0, ())
     assert [c.what for c in found.inputs] == ["a.pdf"]
+
+
+def test_documents_without_digests_are_not_called_the_same() -> None:
+    assert compare(run([1.0]), run([1.0])).known
+    assert not compare(run([1.0]), run([1.0], inputs={"a.pdf": ""})).known
+    assert "not on record" in "".join(lines(compare(run([1.0]), run([1.0], inputs={}))))
+
+
+def test_evaluations_are_compared_page_by_page(tmp_path: Path) -> None:
+    for name, bleu, seconds in (("a", 0.5, 2.0), ("b", 0.75, 1.0)):
+        (tmp_path / name).mkdir()
+        head = {"evaluation": {"benchmark": {"name": "letters"}, "sides": {"hsd": {"verifier": {"name": "hsd"}}}}}
+        page = PageResult(1, markdown="abc", text="abc", finish_reason="eos", seconds=seconds)
+        items = [Item(f"p{i}", tmp_path / "a.png") for i in (1, 2)]
+        records = [Record.of(i, {"hsd": SideRecord(page, {"bleu": bleu, "ok": True, "n": None})}) for i in items]
+        text = [json.dumps(head), *(dumps(r.to_json()) for r in records)]
+        (tmp_path / name / "results.jsonl").write_text("\n".join(text) + "\n")
+    [a], [b] = load_runs(tmp_path / "a").values(), load_runs(tmp_path / "b").values()
+    found = compare(a, b)
+    assert (found.pages, figure(found, "bleu").interval.value, figure(found, "end to end").interval.value) == (
+        2,
+        0.25,
+        2,
+    )
+    (tmp_path / "b" / "results.jsonl").write_text("{}")
+    with pytest.raises(DocumentError, match="not the results of an evaluation"):
+        load_runs(tmp_path / "b")
 
 
 def test_pages_that_one_run_lacks_are_counted() -> None:

@@ -56,7 +56,7 @@ def test_figures_of_a_cell_are_those_of_its_pages() -> None:
     )
     assert f.seconds == pytest.approx(1.505)
     assert figures(BROKEN) is None
-    assert prefill_share(page(prefill=0.5)) == pytest.approx(0.2)
+    assert prefill_share(page(prefill=0.6)) == pytest.approx(0.2)
 
 
 def test_a_failed_cell_is_a_row_with_its_reason() -> None:

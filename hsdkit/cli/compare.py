@@ -61,8 +61,13 @@ def paired(a: dict[str, Run], b: dict[str, Run], before: Path, after: Path) -> l
 def lines(found: Comparison) -> list[str]:
     """The comparison in rich markup, a line an entry."""
     said = []
-    for name, changed in (("settings", found.settings), ("versions", found.versions), ("documents", found.inputs)):
-        said.append(f"{name}: " + ("the same" if not changed else "; ".join(map(_change, changed))))
+    alike = "the same" if found.known else "paired by name, their content is not on record"
+    for name, changed, none in (
+        ("settings", found.settings, "the same"),
+        ("versions", found.versions, "the same"),
+        ("documents", found.inputs, alike),
+    ):
+        said.append(f"{name}: " + ("; ".join(map(_change, changed)) or none))
     said.append(f"{console.count(found.pages, 'page')} compared" + _only(found.only_before, found.only_after))
     if not found.pages:
         return said

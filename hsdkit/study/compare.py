@@ -39,12 +39,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`figures` come from the pages that both runs have; `same_text` counts those whose Markdown is the same, and
+    """`known` tells whether both runs recorded the content of their documents; `inputs` are those whose content changed.
+    `figures` come from the pages that both runs have; `same_text` counts those whose Markdown is the same, and
     `differing` names the others with their edit distance, 0..1, the largest first."""
 
     settings: tuple[Change, ...]
     versions: tuple[Change, ...]
     inputs: tuple[Change, ...]
+    known: bool
     pages: int
     only_before: tuple[PageKey, ...]
     only_after: tuple[PageKey, ...]
@@ -55,18 +57,16 @@ class Comparison:
 
 def compare(before: Run, after: Run, seed: int = SEED) -> Comparison:
     """Pages pair up by document name and number. Pages of a document whose content changed are not compared."""
-    changed = {
-        name
-        for name, digest in before.inputs.items()
-        if digest and after.inputs.get(name) and after.inputs[name] != digest
-    }
+    inputs = tuple(c for c in changes(before.inputs, after.inputs) if c.before and c.after)
+    changed = {c.what for c in inputs}
     common = [k for k in before.pages if k in after.pages and k[0] not in changed]
     pairs = [(before.pages[k], after.pages[k]) for k in common]
     distances = {k: edit_share(a.text, b.text) for k, (a, b) in zip(common, pairs, strict=True) if a.text != b.text}
     return Comparison(
         settings=changes(before.settings, after.settings),
         versions=changes(before.versions, after.versions),
-        inputs=changes(before.inputs, after.inputs),
+        inputs=inputs,
+        known=any(before.inputs.values()) and any(after.inputs.values()),
         pages=len(common),
         only_before=tuple(k for k in before.pages if k not in after.pages),
         only_after=tuple(k for k in after.pages if k not in before.pages),
@@ -82,11 +82,13 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change
 
 
 def _figures(pairs: Sequence[tuple[RunPage, RunPage]], distances: Sequence[float], seed: int) -> tuple[Figure, ...]:
-    found = [
-        Figure("speed end to end, B over A", ratio_interval(*_seconds(pairs, "e2e"), seed=seed), 1),
-        Figure("speed of decoding, B over A", ratio_interval(*_seconds(pairs, "decode"), seed=seed), 1),
-        Figure("tokens a step, B minus A", mean_interval([b.tokens_per_step - a.tokens_per_step for a, b in pairs]), 0),
-    ]
+    found = []
+    for name, what in (("speed end to end", "e2e"), ("speed of decoding", "decode")):
+        a, b = _seconds(pairs, what)
+        if min(map(min, [*a, *b])) > 0:  # a page that has nothing to decode has no ratio
+            found.append(Figure(f"{name}, B over A", ratio_interval(a, b, seed=seed), 1))
+    steps = mean_interval([b.tokens_per_step - a.tokens_per_step for a, b in pairs], seed=seed)
+    found.append(Figure("tokens a step, B minus A", steps, 0))
     apart = [*distances, *[0.0] * (len(pairs) - len(distances))]
     found.append(Figure("edit distance between the texts", mean_interval(apart, seed=seed), 0))
     for name in dict.fromkeys(n for a, _ in pairs for n in a.metrics):

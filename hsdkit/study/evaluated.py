@@ -13,6 +13,8 @@ from hsdkit.study.tables import Table
 #: The file that an evaluation ends with.
 NAME = "summary.json"
 
+_FACTS = ("edition", "pages", "failed", "baseline")
+
 #: Of the parts of a side, after its quality.
 _COST = {
     "cost": ("aal", "tokens_per_step", "steps", "forwards", "seconds_per_page"),
@@ -29,7 +31,8 @@ def read(folder: Path) -> tuple[str, dict[str, Table], tuple[()], tuple[tuple[st
         for group, values in summary.get("groups", {}).items():
             rows = ((f"{v} ({n})", s) for v, found in values.items() for n, s in found["sides"].items())
             tables[f"by_{group}"] = _table(f"By {group}", group, rows)
-        facts = tuple((k, str(summary[k])) for k in ("pages", "failed", "baseline") if summary.get(k) is not None)
+        facts = tuple((k, str(summary[k])) for k in _FACTS if summary.get(k) is not None)
+        facts += tuple((k, str(v)) for part in ("versions", "machine") for k, v in summary.get(part, {}).items())
         notes = (*summary.get("notes", ()), *(str(e["error"]) for e in summary.get("errors", ())))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
         raise DocumentError(f"{file}: no summary of `hsdkit eval`: {type(e).__name__}: {e}") from None

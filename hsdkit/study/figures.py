@@ -79,11 +79,9 @@ def speedup(pages: Sequence[PageRecord], seconds: Callable[[Turn], float]) -> In
 
 
 def prefill_share(page: PageRecord) -> float | None:
-    """The part of plain decoding's page latency that is rendering, image encoding and prefill: no speculation makes it
-    shorter (paper, Table A1). None without a baseline."""
-    if not page.baseline:
-        return None
-    return median((t.render + t.prefill) / t.e2e for t in page.baseline)
+    """The part of plain decoding's page latency that is image encoding and prefill: no speculation makes it shorter
+    (paper, Table A1). None without a baseline."""
+    return median(t.prefill / t.e2e for t in page.baseline) if page.baseline else None
 
 
 def _seconds(pages: Sequence[PageRecord], seconds: Callable[[Turn], float]) -> float:

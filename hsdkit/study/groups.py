@@ -24,7 +24,7 @@ def by_document(axes: Sequence[str], records: Sequence[CellRecord]) -> Table | N
 
 def by_prefill_share(axes: Sequence[str], records: Sequence[CellRecord]) -> Table | None:
     """The paper's Table A1: speculation shortens decoding only, so pages that are mostly prefill gain little."""
-    caption = "prefill: the part of plain decoding's page latency that is rendering, image encoding and prefill."
+    caption = "prefill: the part of plain decoding's page latency that is image encoding and prefill."
     return _grouped(axes, records, "prefill", _share, [name for _, name in _SHARES], caption)
 
 

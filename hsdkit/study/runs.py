@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from hsdkit.errors import DocumentError
+from hsdkit.evaluation.efficiency import decode_seconds
+from hsdkit.evaluation.record import Record
 from hsdkit.results import DocumentResult, PageResult
 from hsdkit.study.fingerprint import relevant
 from hsdkit.study.records import CellRecord, PageRecord, Store
+from hsdkit.totals import Totals
 
 #: (document name, page number), or the key of a benchmark's page.
 PageKey = tuple[str, int]
@@ -90,12 +93,9 @@ def _documents(name: str, documents: Iterable[DocumentResult]) -> Run:
 
 
 def page_of(page: PageResult, metrics: Mapping[str, float] | None = None) -> RunPage:
-    """A page of `hsdkit run`. Decoding is all but the page's own image encoding and prefill, as in `hsdkit bench`."""
-    own = sum(s.times.encode + s.times.prefill for s in page.stages if s.name == "page")
-    decode = page.draft.seconds + sum(s.times.total for s in page.stages) - own
-    steps = [step for stage in page.stages for q in stage.sequences for step in q.steps]
-    per_step = sum(s.emitted for s in steps) / len(steps) if steps else 0.0
-    return RunPage((page.seconds,), (decode,), per_step, page.markdown, metrics or {})
+    """A page of `hsdkit run` or `eval`."""
+    per_step = Totals.of(page).tokens_per_step
+    return RunPage((page.seconds,), (decode_seconds(page),), per_step, page.markdown, metrics or {})
 
 
 def _record(path: Path) -> CellRecord:
@@ -120,8 +120,6 @@ def _recorded(page: PageRecord) -> RunPage:
 
 
 def _evaluation(file: Path) -> Run:
-    from hsdkit.evaluation.record import Record
-
     try:
         head, *lines = file.read_text(encoding="utf-8").splitlines()
         told = json.loads(head)["evaluation"]
@@ -138,7 +136,16 @@ def _evaluation(file: Path) -> Run:
             failed.append((record.key, record.page))
         else:
             pages[record.key, record.page] = page_of(side.page, _numbers(side.measured or {}))
-    return Run(str(file.parent), settings, {}, {}, pages, tuple(failed))
+    return Run(str(file.parent), settings, _made_with(file.parent), {}, pages, tuple(failed))
+
+
+def _made_with(folder: Path) -> dict[str, str]:
+    """Versions and machine of an evaluation that came to its end."""
+    try:
+        summary = json.loads((folder / "summary.json").read_bytes())
+        return {k: str(v) for part in ("versions", "machine") for k, v in summary.get(part, {}).items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
 
 
 def _numbers(measured: Mapping[str, Any]) -> dict[str, float]:
