@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from PIL import Image
 
 from hsdkit import hookimpl
 from hsdkit.components import Component, Environment
 from hsdkit.documents import Page
+from hsdkit.errors import DrafterError
 from hsdkit.regions import Box, Label, Region
-from hsdkit.workers import Library, Server, WorkerOptions
+from hsdkit.workers import HeavyDrafter, Library, Server, WorkerOptions
 from hsdkit.workers.environments import MARKER, folder, python
 
 SCRIPT = Path(__file__).parent / "data" / "fake_worker.py"
@@ -99,3 +101,22 @@ class Heavy:
 
 def page(number: int = 1, text: str = "") -> Page:
     return Page(number, Image.new("RGB", (40, 30), f"#0000{number % 256:02x}"), "a.png")
+
+
+def drafter(home: Path, told: dict[str, Any] | None = None, **options: Any) -> HeavyDrafter:
+    return library(home).drafter(FakeConfig(told=json.dumps(told or {}), **options))
+
+
+def text(made: HeavyDrafter, number: int = 1) -> str:
+    return made.draft(page(number)).regions[0].text
+
+
+def pid(made: HeavyDrafter, number: int = 1) -> int:
+    return int(text(made, number).split()[-1])
+
+
+def refusal(made: HeavyDrafter, number: int = 1) -> str:
+    with pytest.raises(DrafterError) as caught:
+        made.draft(page(number))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)

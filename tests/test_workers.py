@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from heavy import SCRIPT, FakeConfig, Heavy, library, make_ready, page
+from heavy import SCRIPT, FakeConfig, Heavy, drafter, library, make_ready, page, pid, refusal, text
 from toys import TOY, Toys, blank_pdf
 
 from hsdkit.config import compose
 from hsdkit.drafting import safe_draft
-from hsdkit.errors import DrafterError, PluginError
+from hsdkit.errors import PluginError
 from hsdkit.pipeline import Pipeline
 from hsdkit.plugins import Plugins
-from hsdkit.workers import HeavyDrafter, process
 from hsdkit.workers.process import WorkerProcess, end_group
 
 
@@ -32,25 +31,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made.mkdir()
     make_ready(library(made).environment)
     return made
-
-
-def drafter(home: Path, told: dict[str, Any] | None = None, **options: Any) -> HeavyDrafter:
-    return library(home).drafter(FakeConfig(told=json.dumps(told or {}), **options))
-
-
-def text(made: HeavyDrafter, number: int = 1) -> str:
-    return made.draft(page(number)).regions[0].text
-
-
-def pid(made: HeavyDrafter, number: int = 1) -> int:
-    return int(text(made, number).split()[-1])
-
-
-def refusal(made: HeavyDrafter, number: int = 1) -> str:
-    with pytest.raises(DrafterError) as caught:
-        made.draft(page(number))
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def gone(process: int, seconds: float = 5.0) -> bool:
@@ -98,55 +78,6 @@ def test_a_page_that_kills_the_worker_has_no_draft_and_the_next_has(home: Path):
     assert "was killed (SIGKILL, perhaps for want of memory)" in said
     assert said.endswith("about to fall over")
     assert pid(made) != first
-
-
-@pytest.mark.parametrize(
-    ("what", "expected"),
-    [("panic", "Panic: out of bounds"),
-     ("mute", "Mute: its message cannot be shown"),
-     ("half", "its worker ended with exit code 0"),
-     ("garbage", "its worker answered something that is no answer (AttributeError)"),
-     ("large", "its worker answered with over 0.01 MB"),
-     ("orphan", "its worker was killed (SIGKILL")],
-)  # fmt: skip
-def test_whatever_a_worker_does_costs_that_page_only(
-    home: Path, monkeypatch: pytest.MonkeyPatch, what: str, expected: str
-):
-    monkeypatch.setattr(process, "MOST_CHARACTERS", 10_000)
-    made = drafter(home, {"do": {"2": what}, "characters": 20_000}, timeout=30)
-    pid(made)
-    start = time.monotonic()
-    assert refusal(made).startswith(f"a.png, page 1: {expected}")
-    assert time.monotonic() - start < 6, "it did not wait for what will not come"
-    assert text(made)
-
-
-def test_a_log_without_lines_does_not_fill_memory(home: Path):
-    made = drafter(home, {"do": {"1": "flood", "2": "die"}, "megabytes": 20})
-    assert text(made)
-    assert len(refusal(made)) < 1500
-
-
-def test_a_large_answer_arrives_whole(home: Path):
-    made = drafter(home, {"always": "large", "characters": 10_000_000})
-    assert len(text(made)) > 10_000_000
-
-
-def test_an_environment_without_its_library_is_told_how_to_be_made_anew(home: Path):
-    with pytest.raises(PluginError, match=r"its environment is broken \(ModuleNotFoundError.* --again makes it anew"):
-        drafter(home, {"load": "import"}).load()
-
-
-def test_a_panic_at_start_is_told(home: Path):
-    with pytest.raises(PluginError, match="cannot be loaded: Panic: out of bounds"):
-        drafter(home, {"load": "panic"}).load()
-
-
-@pytest.mark.parametrize("option", ["timeout", "start_timeout", "max_pages"])
-def test_bounds_that_no_clock_takes_are_refused(home: Path, option: str):
-    for value in (0, -1, float("inf"), float("nan"), 1e300):
-        with pytest.raises(ValueError, match=f"{option}=.*: must be above 0 and at most 1,000,000"):
-            FakeConfig(**{option: value})
 
 
 def test_a_page_that_takes_too_long_has_no_draft_and_the_next_has(home: Path):

@@ -74,8 +74,7 @@ def load(options):
                 return {"pid": os.getpid(), "text": "x" * options["characters"]}
             case "orphan":  # a child keeps the channel open when this process is gone
                 if os.fork() == 0:
-                    os.setsid()
-                    time.sleep(3)
+                    time.sleep(60)
                     os._exit(0)
                 os.kill(os.getpid(), signal.SIGKILL)
             case "hang":
