@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import hsdkit
+from commands import hsdkit, run
 from hypothesis import given
 from hypothesis import strategies as st
 from test_roofline_steps import SHAPE, bench_json
+from toys import blank_pdf
 
 import hsdkit.roofline.calibrate as calibrate
 from hsdkit.roofline import Pass
@@ -110,6 +111,7 @@ def test_wider_and_longer_passes_take_no_less(width: int, more: int, cached: int
 
 def test_this_machine_is_measured(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrate, "WIDTHS", (1, 16))
+    monkeypatch.setattr(calibrate, "_TURN", 0.0)
     monkeypatch.setattr(calibrate, "_SIZES", ((32, 2, 64), (64, 2, 128), (256, 4, 512)))
     machine = measure_cpu(threads=1, seconds=0)
     assert machine.weights == (10240, 40960, 655360)
@@ -119,3 +121,13 @@ def test_this_machine_is_measured(recording: Path, monkeypatch: pytest.MonkeyPat
     result = hsdkit("whatif", "bench.json", "model=.")
     assert result.exit_code == 0
     assert "this CPU" in result.output
+
+
+def test_a_run_is_a_recording_too(workplace: Path) -> None:
+    Path("config.json").write_text(json.dumps(CONFIG))
+    blank_pdf(workplace / "a.pdf")
+    run("a.pdf")
+    result = hsdkit("whatif", "out/a.json", "device=A100", "model=.")
+    assert result.exit_code == 0
+    assert "autoregressive (derived)" in result.output
+    assert "plain decoding was not recorded" in result.output

@@ -7,6 +7,7 @@ import inspect
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import cycle
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
@@ -21,8 +22,10 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 #: Hidden size, heads and feed-forward of the layers measured; the last lies in memory, not in caches.
 _SIZES = ((64, 2, 128), (256, 8, 704), (768, 12, 2304))
 _NEAR, _FAR = 64, 1536
-#: Seconds for which a pass is repeated in each of its turns.
-_TURN = 0.01
+#: No pass sees as much as the one before.
+_VARIED = 32
+#: Seconds for which a model makes passes in each of its turns.
+_TURN = 0.05
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -35,7 +38,7 @@ def calibrate(dtype: str = "fp32", threads: int | None = None, seconds: float = 
             (size, layers, cached): _timer(size, layers, cached, _TYPES[dtype])
             for size, layers, cached in [(0, 1, _NEAR), (0, 3, _NEAR), (1, 2, _NEAR), (1, 2, _FAR), (2, 2, _NEAR)]
         }
-        usual = _usual({(*k, w): (run, w) for k, run in timed.items() for w in WIDTHS}, seconds)
+        usual = _usual(timed, seconds)
 
     def row(size: int, layers: int, cached: int = _NEAR) -> np.ndarray:
         found = np.array([usual[size, layers, cached, w] for w in WIDTHS])
@@ -60,18 +63,21 @@ def calibrate(dtype: str = "fp32", threads: int | None = None, seconds: float = 
     )
 
 
-def _usual(runs: dict[Any, tuple[Callable[[int], float], int]], patience: float) -> dict[Any, float]:
-    found: dict[Any, list[float]] = {key: [] for key in runs}
+def _usual(runs: dict[Any, Callable[[int], float]], patience: float) -> dict[Any, float]:
+    """The median of each model's passes of each width. Widths follow each other as in a run: passes of one shape again
+    and again are faster than any run's."""
+    found: dict[Any, list[float]] = {(*key, width): [] for key in runs for width in WIDTHS}
     begun = perf_counter()
     rounds = 0
     while rounds < 3 or perf_counter() - begun < patience:
         rounds += 1
-        for key, (run, width) in runs.items():
+        for key, run in runs.items():
             spent = 0.0
             while spent < _TURN:
-                seconds = run(width)
-                spent += seconds
-                found[key].append(seconds)
+                for width in WIDTHS:
+                    seconds = run(width)
+                    spent += seconds
+                    found[*key, width].append(seconds)
     return {key: median(times) for key, times in found.items()}
 
 
@@ -95,20 +101,22 @@ def _timer(size: int, layers: int, cached: int, dtype: torch.dtype) -> Callable[
     # Of one thread, its own time on a core: what others do on the machine does not count.
     clock = process_time if torch.get_num_threads() == 1 else perf_counter
     cache = RaggedCache()
-    cache.begin_prompt([1], 1, capacity=cached + WIDTHS[-1])
+    cache.begin_prompt([1], 1, capacity=cached + _VARIED + WIDTHS[-1])
     token = torch.zeros((1, 1), dtype=torch.int64)
     # Renamed in transformers 5.
     kept = {"cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values": cache}
     model(input_ids=token, position_ids=token, use_cache=True, **kept)
 
+    longer = cycle(range(_VARIED))
+
     def run(width: int) -> float:
-        cache.lengths[:] = cached
+        cache.lengths[:] = now = cached + next(longer)
         tokens = torch.zeros((1, width), dtype=torch.int64)
-        shown = torch.ones((1, 1, width, cached + width), dtype=torch.bool)
+        shown = torch.ones((1, 1, width, now + width), dtype=torch.bool)
         begun = clock()
         cache.begin(width)
         mask = torch.zeros(shown.shape, dtype=dtype).masked_fill_(~shown, -torch.inf) if width > 1 else None
-        out = model(input_ids=tokens, position_ids=tokens + cached, attention_mask=mask, use_cache=True, **kept)
+        out = model(input_ids=tokens, position_ids=tokens + now, attention_mask=mask, use_cache=True, **kept)
         out.logits.argmax(-1).tolist()
         return clock() - begun
 
