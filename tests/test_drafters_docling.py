@@ -108,6 +108,19 @@ def test_a_picture_without_a_table_s_data_or_a_second_cell_in_a_place():
     assert table({"table_cells": [twice, twice | {"text": "b"}]}) == "<table><tr><td>a</td></tr></table>"
 
 
+def test_a_table_takes_no_more_room_than_a_page_has():
+    def cell(row: int, column: int, span: int) -> dict[str, Any]:
+        place = {"start_row_offset_idx": row, "start_col_offset_idx": column}
+        return {**place, "row_span": span, "col_span": span, "text": "a"}
+
+    assert table({"table_cells": [cell(10**9, 0, 1), cell(0, 0, 10**9), cell(400, 400, 1)]}) == ""
+    many = [cell(0, 0, 100)] * 20_000 + [cell(k, 0, 140 - k) for k in range(1, 100)]
+    assert (
+        table({"table_cells": many})
+        == '<table><tr><td rowspan="100" colspan="100">a</td></tr>' + "<tr></tr>" * 99 + "</table>"
+    )
+
+
 def test_the_native_pipeline_s_words_become_paragraphs_in_reading_order():
     regions = convert_words(recorded("docling_words.json"), Page(1, Image.new("RGB", (596, 841)), "report.pdf")).regions
     assert [(r.label, r.text) for r in regions[:2]] == [
