@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from hsdkit.components import Component
-from hsdkit.errors import ConfigError
+from hsdkit.errors import ConfigError, HsdkitError
 from hsdkit.suggestions import did_you_mean, nearest
 
 
@@ -39,6 +39,8 @@ def typed_options(component: Component, values: Mapping[str, Any], prefix: str) 
             raise ConfigError(f"{prefix}.{name}={value!r} is not {describe(hint, value)}") from None
     try:
         return OmegaConf.to_object(tree)
+    except HsdkitError as e:  # of a component that it names in turn, which calls options as its own user would
+        raise type(e)(f"{prefix}: {e}") from None
     except (OmegaConfBaseException, ValueError, TypeError) as e:  # the config's own __post_init__ may refuse
         raise ConfigError(f"{prefix}: {component.kind} {component.name!r}: {str(e).splitlines()[0]}") from None
 

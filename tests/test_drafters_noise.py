@@ -227,6 +227,8 @@ def test_options_that_make_no_sense_are_refused_by_name(override: str, said: str
 def test_an_unknown_base_is_refused_with_the_nearest():
     with pytest.raises(PluginError, match=r"drafter\.base=rapidorc: no drafter named 'rapidorc': did you mean 'rapid"):
         settings_of("drafter.base=rapidorc")
+    with pytest.raises(PluginError, match=r"^drafter\.base_options: drafter\.base=rapidorc: "):
+        settings_of("drafter.base=noise", "drafter.base_options.base=rapidorc")
 
 
 def test_base_drafts_are_cached_whatever_the_noise(saved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
