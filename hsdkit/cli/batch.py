@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import signal
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hsdkit.cli import console
 from hsdkit.cli.display import Display, choose_display
 from hsdkit.cli.interrupts import Interrupts
 from hsdkit.cli.report_file import Report
-from hsdkit.cli.summary import print_summary
+from hsdkit.cli.summary import Outcome, print_summary
 from hsdkit.components import KINDS
 from hsdkit.config import RunConfig, RunOptions
 from hsdkit.documents import NO_INPUT, Document, Page, find_inputs
@@ -19,28 +19,10 @@ from hsdkit.errors import ConfigError, DocumentError, HsdkitError
 from hsdkit.files import file_digest, make_folder
 from hsdkit.pipeline import Pipeline
 from hsdkit.results import PageResult
-from hsdkit.totals import Totals
 from hsdkit.versions import versions
 from hsdkit.writing import DocumentWriter, result_names
 
 log = logging.getLogger(__name__)
-
-OK, FAILED = 0, 1
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a run has come to so far; `interrupted` is the signal that ended it, 0 for none."""
-
-    documents: int = 0
-    totals: Totals = field(default_factory=Totals)
-    written: list[Path] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    interrupted: int = 0
-
-    @property
-    def exit_code(self) -> int:
-        return 128 + self.interrupted if self.interrupted else FAILED if self.failures else OK
 
 
 def run_batch(config: RunConfig, *, stream: bool, report: bool, quiet: bool) -> int:

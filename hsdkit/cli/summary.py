@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from rich.console import Console
 
 from hsdkit.cli.console import count, plain
 from hsdkit.pipeline import Pipeline
 from hsdkit.protocols import is_exact
-
-if TYPE_CHECKING:
-    from hsdkit.cli.batch import Outcome
+from hsdkit.totals import Totals
 
 _MOST_FILES = 6
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run has come to so far; `interrupted` is the signal that ended it, 0 for none."""
+
+    documents: int = 0
+    totals: Totals = field(default_factory=Totals)
+    written: list[Path] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    interrupted: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.interrupted if self.interrupted else int(bool(self.failures))
 
 
 def print_summary(out: Console, pipeline: Pipeline, outcome: Outcome) -> None:
