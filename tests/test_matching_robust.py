@@ -71,6 +71,25 @@ def test_a_tokenizer_that_shortens_separators_only_makes_drafts_worse(read: str)
         assert all(candidate.tokens for candidate in offered)
 
 
+@pytest.mark.parametrize(
+    ("draft", "steps"),
+    [("ccababca", [[99, 99, 128, 128, 99, 129], [129, 128]]), ("xxxxxa", [[129, 120]])],
+)
+def test_nor_does_one_that_spells_a_piece_longer_than_the_whole(draft: str, steps: list[list[int]]) -> None:
+    """Its normaliser makes more of a text each time, so that a seam reaches beyond the end of the draft."""
+    vocabulary = {**{chr(n): n for n in range(128)}, "ab": 128, "xx": 129, "abx": 130}
+    backend = Tokenizer(models.BPE(vocabulary, [("a", "b"), ("x", "x"), ("ab", "x")]))
+    backend.normalizer = normalizers.Replace("x", "xx")
+    backend.decoder = decoders.ByteLevel()
+    codec = TokenizerCodec(PreTrainedTokenizerFast(tokenizer_object=backend))
+    matcher = build(DecodeSettings(), (draft,), codec)
+    assert matcher is not None
+    for tokens in steps:
+        assert all(candidate.tokens for candidate in matcher.propose(8))
+        matcher.update(tokens, 0, "")
+    assert all(candidate.tokens for candidate in matcher.propose(8))
+
+
 def test_text_that_spells_an_end_token_is_drafted_as_text() -> None:
     codec = subwords()
     (step,) = run("aligned", ("Licensed <|end|> under",), [codec.encode("Lic")[:1]], 40, codec)

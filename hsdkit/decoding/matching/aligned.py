@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hsdkit.decoding.matching import belief as alignment
-from hsdkit.decoding.matching.belief import Belief
 from hsdkit.decoding.matching.boxes import Boxes
 from hsdkit.decoding.matching.cursor import Cursor, open_cursor
 from hsdkit.decoding.matching.drafttext import DraftText
 from hsdkit.decoding.matching.ngrams import OwnText
 from hsdkit.decoding.matching.rates import Rate, Rates
+from hsdkit.decoding.matching.reading import Reading
 from hsdkit.decoding.protocol import Candidate, Codec
 from hsdkit.protocols import BLANK_LINE
 
@@ -29,14 +29,6 @@ SURE = 0.8
 ALTERNATIVE = 16
 #: Region heads offered at a line's start, and their tokens.
 HEADS, HEAD = 8, 8
-#: Bytes of output that must agree with the draft for the pointer to be trusted. When they do not, the output's last
-#: bytes are looked for, with these lengths and costs, this far around; anywhere, for FAR more, if the pointer is lost.
-TRUSTED, TAILS, NEAR = 6, {16: 5.0, 10: 6.0, 6: 7.0}, 64
-LOST, FAR = 7.0, 6.0
-#: Most bytes aligned one by one.
-UNFORETOLD = 32
-#: Longest beginning of a line that is compared with the heads of unread regions.
-LINE = 48
 
 
 @dataclass(slots=True)
@@ -54,9 +46,8 @@ class _Guess:
 class AlignedMatcher:
     """`Matcher` over the drafts of one sequence; `n` is the longest n-gram looked up in the text already produced.
 
-    State: a *belief* (positions in the draft with costs). After a step that followed a candidate the belief is where
-    that candidate led, and its tokens go on without any work; after a departure the belief is moved along the output's
-    bytes, and lost pointers are looked for in the whole draft.
+    After a step that followed a candidate, the tokens behind it go on without any work; after a departure the draft is
+    read on wherever `Reading` believes the output to be.
     """
 
     def __init__(
@@ -69,14 +60,11 @@ class AlignedMatcher:
     ) -> None:
         self._codec = codec
         self._draft = DraftText(drafts, codec, separator)
-        self._seam = separator.encode() if separator.strip("\n") else b"\n"
         self._boxes = Boxes(self._draft, codec)
+        self._reading = Reading(self._draft, self._boxes, separator)
         self._own = OwnText(n) if self_lookup else None
         self._tokens: list[int] = []
-        self._out = bytearray()
-        self._belief: Belief = {0: 0.0}
         self._following: Cursor | None = None
-        self._read = bytearray(len(self._draft.region_starts))
         self._guesses: list[_Guess] = []
         self._rates = Rates(Rate(ACCURACY**self._draft.token_bytes, 12.0, memory=300.0))
 
@@ -89,30 +77,27 @@ class AlignedMatcher:
             return
         data = [self._codec.token_bytes(token) for token in tokens]
         self._tokens.extend(tokens)
-        self._out += b"".join(data)
+        self._reading.write(b"".join(data))
         if self._own is not None:
             self._own.extend([token for token, piece in zip(tokens, data, strict=True) if piece])
-        self._boxes.watch(self._out)
         followed, matched = self._score(tokens)
         self._guesses = []
         if not self._draft.tokens:
             return
         if followed is not None and matched:
-            cursor = self._moved(followed, tokens, matched)
+            cursor = self._moved(followed, matched)
+            self._reading.is_at(cursor.position)
             if matched == len(tokens):
                 self._following = cursor
-                self._belief = {cursor.position: 0.0}
                 return
-            self._belief = {cursor.position: 0.0}
             if (behind := self._boxes.behind(cursor.position, b"".join(data[matched:]))) is not None:
                 # Only a number of a box is another: nothing is lost.
-                self._following = Cursor(
-                    behind, [], self._draft.token_at[behind], self._mark_read(cursor.begin, behind)
-                )
-                self._belief = {behind: 0.0}
+                begin = self._reading.mark_read(cursor.begin, behind)
+                self._following = Cursor(behind, [], self._draft.token_at[behind], begin)
+                self._reading.is_at(behind)
                 return
         self._following = None
-        self._realign(b"".join(data[matched:]))
+        self._reading.realign(b"".join(data[matched:]))
 
     def _score(self, tokens: Sequence[int]) -> tuple[Cursor | None, int]:
         """Learns from all candidates on offer what the target made of them, walked or not. Returns the cursor that led
@@ -147,10 +132,10 @@ class AlignedMatcher:
         """Whether what follows `count` tokens of a cursor is a number of a box, which says nothing of the text."""
         return cursor is not None and self._boxes.holds(self._position(cursor, count))
 
-    def _moved(self, cursor: Cursor, tokens: Sequence[int], count: int) -> Cursor:
+    def _moved(self, cursor: Cursor, count: int) -> Cursor:
         """The cursor after `count` of its tokens."""
         seam, position = cursor.seam, self._position(cursor, count)
-        begin = self._mark_read(cursor.begin, position)
+        begin = self._reading.mark_read(cursor.begin, position)
         if count > len(seam):
             return Cursor(position, [], cursor.token + count - len(seam), begin)
         if cursor.places and (token := self._draft.token_at.get(position)) is not None:
@@ -164,76 +149,9 @@ class AlignedMatcher:
             return self._draft.starts[cursor.token + count - len(seam)]
         if cursor.places and count:
             return cursor.places[count - 1]
-        return cursor.position + sum(len(self._codec.token_bytes(token)) for token in seam[:count])
-
-    def _mark_read(self, begin: int, end: int) -> int:
-        """Marks the regions between two positions as read, the last of them if enough of it is. Returns where the
-        reading of that one began."""
-        draft, last = self._draft, self._draft.region_of(end)
-        for region in range(draft.region_of(begin), last + 1):
-            start, stop = draft.region_starts[region], draft.region_ends[region]
-            if min(end, stop) - max(begin, start) >= min(TRUSTED, stop - start):
-                self._read[region] = 1
-        return max(begin, draft.region_starts[last])
-
-    def _realign(self, data: bytes) -> None:
-        """Moves the belief along bytes that no candidate foretold, and looks elsewhere if that goes badly."""
-        draft = self._draft
-        if len(data) > UNFORETOLD:  # read from the own text: take it that the draft went along
-            passed, end = len(data) - UNFORETOLD, len(draft.text)
-            self._belief = {min(position + passed, end): cost for position, cost in self._belief.items()}
-        self._belief = alignment.advance(self._belief, draft.text, data[-UNFORETOLD:])
-        best = min(self._belief, key=self._belief.__getitem__)
-        if self._agreement(best) >= TRUSTED:
-            return
-        for place, cost in self._elsewhere(best):
-            self._belief[place] = min(cost, self._belief.get(place, cost))
-        self._belief = alignment.prune(self._belief)
-
-    def _agreement(self, position: int) -> int:
-        """Bytes before a position that are also the last of the output (counted up to TRUSTED)."""
-        text, out, length = self._draft.text, self._out, 0
-        while (
-            length < TRUSTED
-            and length < position
-            and length < len(out)
-            and text[position - length - 1] == out[-length - 1]
-        ):
-            length += 1
-        return length
-
-    def _elsewhere(self, near: int) -> list[tuple[int, float]]:
-        """Other places the output may have come from, with costs: regions not read yet that begin like this line, and
-        where the last bytes of the output occur."""
-        draft, out = self._draft, self._out
-        found: list[tuple[int, float]] = []
-        recent = out[-LINE - len(self._seam) :]
-        seam = recent.rfind(self._seam)
-        line = bytes(recent[seam + len(self._seam) :] if seam >= 0 else recent)
-        if 0 < len(line) <= LINE:
-            for region in self._unread(near, HEADS * 8):
-                if draft.text.startswith(line, draft.region_starts[region]):
-                    found.append((draft.region_starts[region] + len(line), 3.0 + len(found)))
-        found += self._boxes.begun(out, self._read)
-        lost = min(self._belief.values()) > LOST
-        for length, cost in TAILS.items():
-            if len(out) < length:
-                continue
-            tail = bytes(out[-length:])
-            place = draft.text.find(tail, max(0, near - length - NEAR), near + NEAR)
-            if place < 0 and lost:
-                place, cost = draft.text.find(tail, near), cost + FAR
-                if place < 0:
-                    place = draft.text.find(tail)
-            if place >= 0:
-                return [*found, (place + length, cost)]
-        return found
-
-    def _unread(self, position: int, most: int) -> list[int]:
-        """Regions not read yet: those after a position first, then those before it."""
-        read, here = self._read, self._draft.region_of(position)
-        order = [*range(here, min(len(read), here + most)), *range(max(0, here - most), here)]
-        return [region for region in order if not read[region]][:most]
+        read = sum(len(self._codec.token_bytes(token)) for token in seam[:count])
+        # A tokenizer that normalises may spell a piece of the draft longer than the whole of it does.
+        return min(cursor.position + read, len(self._draft.text))
 
     # -- proposing ----------------------------------------------------------------------------------------------------
 
@@ -268,7 +186,7 @@ class AlignedMatcher:
     def _search(self, limit: int) -> None:
         if self._draft.tokens:
             self._offer_places(limit)
-            if not self._out or self._out.endswith(self._seam):
+            if self._reading.at_line_start:
                 self._offer_heads(limit)
 
     def _offer(
@@ -288,7 +206,7 @@ class AlignedMatcher:
 
     def _offer_places(self, limit: int) -> None:
         rest = self._rates.draft.value
-        for rank, (position, weight) in enumerate(alignment.ranked(self._belief)[:PLACES]):
+        for rank, (position, weight) in enumerate(alignment.ranked(self._reading.belief)[:PLACES]):
             if rank and weight < UNLIKELY:
                 break
             length = limit if rank == 0 else min(limit, ALTERNATIVE)
@@ -313,9 +231,8 @@ class AlignedMatcher:
 
     def _offer_heads(self, limit: int) -> None:
         draft = self._draft
-        best = min(self._belief, key=self._belief.__getitem__)
         rest = self._rates.rest_of("head").value
-        for number, region in enumerate(self._unread(best, HEADS)):
+        for number, region in enumerate(self._reading.unread(self._reading.best, HEADS)):
             index = draft.token_from(draft.region_starts[region])
             cursor = Cursor(draft.starts[index], [], index, draft.starts[index])
             self._offer(self._stream(cursor, min(limit, HEAD)), "head", "head", 0.5 / (number + 1), rest, cursor)

@@ -61,7 +61,8 @@ def open_cursor(draft: DraftText, position: int, output: list[int], codec: Codec
         at = start
         for number, token in enumerate(seam):
             index = draft.token_at.get(at)
-            if index is not None and at >= position and draft.tokens[index] == token:
+            # The end of the draft has a place, and no token: a seam may be spelled longer than the draft spells it.
+            if index is not None and at >= position and draft.tokens[index : index + 1] == [token]:
                 return Cursor(start, seam[:number], index, start)
             at += len(codec.token_bytes(token))
         # The piece's last token may be cut short.
