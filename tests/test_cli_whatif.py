@@ -111,7 +111,7 @@ def test_wider_and_longer_passes_take_no_less(width: int, more: int, cached: int
 
 def test_this_machine_is_measured(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrate, "WIDTHS", (1, 16))
-    monkeypatch.setattr(calibrate, "_TURN", 0.0)
+    monkeypatch.setattr(calibrate, "_TURN", 1e-9)
     monkeypatch.setattr(calibrate, "_SIZES", ((32, 2, 64), (64, 2, 128), (256, 4, 512)))
     machine = measure_cpu(threads=1, seconds=0)
     assert machine.weights == (10240, 40960, 655360)
