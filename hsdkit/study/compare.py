@@ -39,7 +39,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`known` tells whether both runs recorded the content of their documents; `inputs` are those whose content changed.
+    """`known` tells whether both runs recorded what is in their documents; `inputs` are those whose content changed.
     `figures` come from the pages that both runs have; `same_text` counts those whose Markdown is the same, and
     `differing` names the others with their edit distance, 0..1, the largest first."""
 
