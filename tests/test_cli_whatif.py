@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from commands import hsdkit, run
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_roofline_steps import SHAPE, bench_json
 from toys import blank_pdf
@@ -101,6 +101,7 @@ def test_a_measured_machine_gives_back_what_was_measured() -> None:
     assert MACHINE.layer_seconds(1, 199_000) == pytest.approx(9e-4)  # the last slope goes on
 
 
+@settings(deadline=None)
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 4000), st.integers(0, 4000))
 def test_wider_and_longer_passes_take_no_less(width: int, more: int, cached: int, longer: int) -> None:
     base = MACHINE.pass_seconds(SHAPE, Pass(1, width, cached, width), "fp32")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -127,6 +127,7 @@ EXPERTS = Decoder(64, 4, 4, 2, 16, 128, 100, experts=Experts(count=16, used=3, s
 DENSE = Decoder(64, 4, 4, 2, 16, 128, 100)
 
 
+@settings(deadline=None)
 @given(st.sampled_from([DENSE, EXPERTS]), SIZES, SIZES, SIZES, st.integers(1, 8))
 def test_more_tokens_rows_or_cache_cost_more_and_weights_are_read_once(
     decoder: Decoder, width: int, more: int, cached: int, rows: int
@@ -143,6 +144,7 @@ def test_more_tokens_rows_or_cache_cost_more_and_weights_are_read_once(
     assert decoder_cost(decoder, Pass(rows, width, cached, width), "fp32").bytes == 2 * base.bytes
 
 
+@settings(deadline=None)
 @given(st.integers(1, 5000))
 def test_experts_read_lie_between_those_of_one_token_and_all(tokens: int) -> None:
     one, all_ = used_expert_weights(EXPERTS), 3 * 16 * EXPERTS.expert_weights

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hsdkit.bench import Sample
@@ -59,6 +59,7 @@ def test_rows_of_a_batch_share_passes_padded_to_the_widest_and_longest() -> None
 STEPS = st.lists(st.integers(0, 20).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))), max_size=30)
 
 
+@settings(deadline=None)
 @given(STEPS, st.integers(1, 500))
 def test_plain_decoding_makes_the_same_tokens_one_a_pass(steps: list[tuple[int, int]], prompt: int) -> None:
     stage = page_stage(*steps, prompt=prompt)
@@ -76,6 +77,7 @@ def record(side: str, *stages: StageResult, draft: float = 0.0, page: int = 1) -
     return PageRecord("a.pdf", page, side, draft, stages)
 
 
+@settings(deadline=None)
 @given(STEPS.filter(bool))
 def test_the_limit_of_the_sums_is_never_slower_than_pass_by_pass(steps: list[tuple[int, int]]) -> None:
     records = Records((record("page", page_stage(*steps)),), {}, {})
