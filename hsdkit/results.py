@@ -23,6 +23,10 @@ class Step:
     model's own token was appended unless the sequence ended inside the draft (`bonus`). `source` names the matcher
     source of the accepted path ("" when nothing was accepted). `seconds` is the step's wall time; rows of one batch
     share it.
+
+    `rejected` is how the likeliest draft went on behind the accepted tokens, some tokens of it as text: what the model
+    did not write there. "" where nothing was left of it or there was none. With `nodes` 0 it was proposed, and the
+    budget had no node for it. None: nobody was asked for a draft (plain decoding), or it is not known (older files).
     """
 
     nodes: int
@@ -30,6 +34,7 @@ class Step:
     bonus: bool
     source: str
     seconds: float
+    rejected: str | None = None
 
     @property
     def emitted(self) -> int:

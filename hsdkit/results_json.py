@@ -18,7 +18,7 @@ from hsdkit.totals import Totals
 
 Json = dict[str, Any]
 
-_STEP_COLUMNS = ("nodes", "accepted", "bonus", "source", "seconds")
+_STEP_COLUMNS = ("nodes", "accepted", "bonus", "source", "seconds", "rejected")
 
 
 def dumps(value: Any) -> str:
@@ -138,12 +138,17 @@ def _sequence_to_json(sequence: SequenceResult) -> Json:
     }
 
 
+def _steps_from_json(columns: Json) -> tuple[Step, ...]:
+    known = {"rejected": [None] * len(columns["nodes"])} | columns  # files of earlier versions have none
+    return tuple(Step(*row) for row in zip(*(known[c] for c in _STEP_COLUMNS), strict=True))
+
+
 def _sequence_from_json(data: Json) -> SequenceResult:
     return SequenceResult(
         tuple(data["tokens"]),
         data["text"],
         data["finish_reason"],
-        tuple(Step(*row) for row in zip(*(data["steps"][c] for c in _STEP_COLUMNS), strict=True)),
+        _steps_from_json(data["steps"]),
         tuple(data["pieces"]),
         data["prompt_tokens"],
         data.get("image_tokens", 0),

@@ -19,7 +19,7 @@ from hsdkit.evaluation.record import Record, SideRecord
 from hsdkit.evaluation.selection import select
 from hsdkit.evaluation.store import Store
 from hsdkit.evaluation.summary import summarise
-from hsdkit.regions import Draft
+from hsdkit.regions import Box, Draft, Label, Region
 from hsdkit.results import PageResult, SequenceResult, StageResult, StageTimes, Step
 
 ITEMS = [
@@ -187,6 +187,56 @@ def test_a_summary_has_quality_cost_and_speedup_in_all_and_by_group() -> None:
     )
     assert [row["pages"] for row in summary["by_prefill_share"]["hsd"]] == [2]
     json.dumps(summary)
+
+
+def drafted(ends: str, label: Label, rejected: str | None = "") -> PageResult:
+    """A page of one region, each of whose steps accepts one of two tokens that were drafted."""
+    steps = tuple(Step(2, 1, True, "", 0.1, rejected) for _ in ends)
+    pieces = tuple("a" + "".join(f"b{end}" for end in ends))
+    sequence = SequenceResult(tuple(range(len(pieces))), "".join(pieces), "eos", steps, pieces)
+    region = Region(Box(0, 0, 1, 1), label, sequence.text)
+    return PageResult(1, draft=Draft((region,)), stages=(StageResult("page", (sequence,)),))
+
+
+def test_a_summary_tells_how_drafts_fared_by_region_and_by_group(tmp_path: Path) -> None:
+    plain = drafted("xyz", Label.TABLE, None)
+    records = [
+        record(ITEMS[0], hsd=drafted("xyzw", Label.TABLE), plain=plain),
+        record(ITEMS[4], hsd=drafted("xy", Label.TEXT, "qqqq"), plain=plain),
+        record(ITEMS[5], hsd=PageResult(1, error="news1: broken"), plain=plain),
+    ]
+    with Store(tmp_path, HEAD) as store:
+        for one in records:
+            store.add(one)
+        held = list(store.records.values())
+    summary = summarise(Counting(), records, "plain")
+    assert summary == summarise(Counting(), held, "plain")
+    drafts = summary["sides"]["hsd"]["drafts"]
+    assert drafts["ends"] == {"taken": 4, "wrong_token": 2}
+    assert drafts["labels"]["table"] == {
+        "steps": 4,
+        "tokens": 8,
+        "accepted": 4,
+        "aal": 1,
+        "accepted_share": 0.5,
+        "ends": {"taken": 4},
+    }
+    news = summary["groups"]["document"]["news"]["sides"]["hsd"]["drafts"]
+    assert (news["steps"], news["ends"]) == (2, {"wrong_token": 2})
+    head, _, *rows = tables.drafts_by_label(summary).splitlines()
+    assert [c.strip() for c in head.split("|")[5:-1]] == [
+        "AAL",
+        "no match %",
+        "wrong token %",
+        "format seam %",
+        "structure %",
+        "taken %",
+    ]
+    cells = [[c.strip() for c in row.split("|")[1:-1]] for row in rows]
+    assert [row[0] for row in cells] == ["table", "text", "all"]  # plain decoding drafts nothing
+    assert cells[2] == ["all", "12", "50.0", "6", "1.00", "0.0", "33.3", "0.0", "0.0", "66.7"]
+    assert "| news" in tables.drafts_by_group(summary, "document")
+    assert tables.drafts_by_label(summarise(Counting(), [record(ITEMS[0], plain=plain)])) == ""
 
 
 def test_tables_are_markdown_without_empty_columns() -> None:

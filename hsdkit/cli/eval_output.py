@@ -51,10 +51,11 @@ def print_summary(benchmark: Benchmark, summary: Mapping[str, Any], wanted: int)
     failed = f", {summary['failed']} failed and counted as empty" if summary["failed"] else ""
     parts = [f"{benchmark.name} {benchmark.edition}: {done}{of}{failed}"]
     if summary["sides"]:
-        parts += [tables.overall(dict(summary)), tables.times(dict(summary))]
+        parts += [tables.overall(dict(summary)), tables.times(dict(summary)), tables.drafts_by_label(dict(summary))]
     for group, found in summary["groups"].items():
         if any(here["pages"] < summary["pages"] for here in found.values()):  # else it tells nothing apart
-            parts.append(tables.by_group(dict(summary), group))
+            parts += [tables.by_group(dict(summary), group), tables.drafts_by_group(dict(summary), group)]
+    parts = [part for part in parts if part]
     try:
         typer.echo("\n\n".join(parts))
     except UnicodeEncodeError:  # a terminal that cannot show a group's name

@@ -69,14 +69,15 @@ def decode(
             context = rows[b].prompt + rows[b].tokens if processors else ()
             path, bonus = walk(tree, Verdicts(logits[i], best[i], processors, context), settings.tau, model.eos_ids)
             source = tree.source(path[-1])
-            walks.append((b, tree, path, bonus, source))
+            rejected = rows[b].rejected(trees[i], tree, path[-1])
+            walks.append((b, tree, path, bonus, source, rejected))
             emitted = [tree.tokens[node] for node in path[1:]] + ([] if bonus is None else [bonus])
             _tell(on_text, b, rows[b].emit(emitted, len(path) - 1, source))
-        cache.keep([path for _, _, path, _, _ in walks])
+        cache.keep([path for _, _, path, *_ in walks])
 
         seconds = perf_counter() - begun
-        for b, tree, path, bonus, source in walks:
-            rows[b].steps.append(Step(len(tree) - 1, len(path) - 1, bonus is not None, source, seconds))
+        for b, tree, path, bonus, source, rejected in walks:
+            rows[b].steps.append(Step(len(tree) - 1, len(path) - 1, bonus is not None, source, seconds, rejected))
         budget.spent(len(live), tokens.shape[1], verify_seconds, seconds - verify_seconds)
         verifying += verify_seconds
         forwards += 1

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from hsdkit.decoding.codec import TextStream
 from hsdkit.decoding.guard import LoopGuard
 from hsdkit.decoding.protocol import Matcher, TargetModel
-from hsdkit.decoding.tree import PrefixTree
+from hsdkit.decoding.tree import PackedTree, PrefixTree
 from hsdkit.protocols import DecodeSettings
 from hsdkit.results import FinishReason, SequenceResult, Step
+
+#: Tokens of a rejected draft that are recorded: enough to tell whether it said the same in another way.
+REJECTED = 12
 
 
 class Row:
@@ -30,6 +33,8 @@ class Row:
         self._first_position = first_position
         self._limit = settings.max_new_tokens
         self._matcher = matcher
+        self._asked = False
+        self._token_bytes = model.codec.token_bytes
         self._eos = model.eos_ids
         self._pieces: list[str] = []
         self._text = TextStream(model.codec)
@@ -43,9 +48,17 @@ class Row:
     def draft(self, limit: int) -> PrefixTree:
         """The tree of the matcher's candidates, no deeper than `limit` and than leaves room for the bonus token."""
         limit = min(limit, self._limit - len(self.tokens) - 1)
+        self._asked = self._matcher is not None and limit >= 1
         if self._matcher is None or limit < 1:
             return PrefixTree((), 0)
         return PrefixTree(self._matcher.propose(limit), limit, self._eos)
+
+    def rejected(self, proposed: PrefixTree, tree: PackedTree, node: int) -> str | None:
+        """How the draft went on behind the last accepted node of the step (`Step.rejected`)."""
+        if not self._asked:
+            return None
+        tokens = tree.behind(node, REJECTED) if len(tree) > 1 else proposed.likeliest(REJECTED)
+        return b"".join(map(self._token_bytes, tokens)).decode("utf-8", "replace")
 
     def emit(self, tokens: Sequence[int], accepted: int = 0, source: str = "") -> str:
         """Append tokens, of which the first `accepted` came from a draft of `source`; returns their text."""

@@ -77,6 +77,10 @@ class PrefixTree:
                 )
                 return
 
+    def likeliest(self, most: int) -> list[int]:
+        """The first tokens of the first-ranked candidate."""
+        return self.branches[0].tokens[:most] if self.branches else []
+
     def pack(self, root: int, nodes: int) -> PackedTree:
         """The `nodes` likeliest draft nodes behind the token `root`, linearised depth first: the first-ranked chain
         directly behind the root, then what forks off it, the deepest fork first."""
@@ -141,6 +145,17 @@ class PackedTree:
         following = node + 1
         chain = [following] if following < len(self.tokens) and following not in self._heads else []
         return chain + [child for (parent, _), child in self._forks.items() if parent == node]
+
+    def behind(self, node: int, most: int) -> list[int]:
+        """The first tokens of the branch that goes on behind `node`; of several the one packed first."""
+        start = node + 1
+        if start >= len(self.tokens) or start in self._heads:
+            forks = (fork for (parent, _), fork in self._forks.items() if parent == node)
+            if (start := min(forks, default=0)) == 0:
+                return []
+        index = bisect_right(self._starts, start)
+        end = self._starts[index] if index < len(self._starts) else len(self.tokens)
+        return self.tokens[start : min(end, start + most)]
 
     def source(self, node: int) -> str:
         """Where the candidate that brought `node` came from; "" for the root."""

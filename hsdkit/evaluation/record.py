@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hsdkit.benchmarks import Item, Measured
+from hsdkit.drafting_tally import ByLabel, by_label
 from hsdkit.results import PageResult
 from hsdkit.results_json import page_from_json, page_to_json
 
 
 @dataclass(frozen=True, slots=True)
 class SideRecord:
-    """What one verifier made of a page. `measured` is None where the benchmark could not measure it (`problem`)."""
+    """What one verifier made of a page. `measured` is None where the benchmark could not measure it (`problem`).
+    `kept_fates` is there where the page no longer holds what they follow from."""
 
     page: PageResult
     measured: Measured | None
     problem: str | None = None
+    kept_fates: ByLabel | None = field(default=None, compare=False)
+
+    @property
+    def fates(self) -> ByLabel:
+        """How the page's drafts fared, by label of the drafted region."""
+        return by_label(self.page) if self.kept_fates is None else self.kept_fates
+
+    def light(self) -> SideRecord:
+        return replace(self, page=_light(self.page), kept_fates=self.fates)
 
     @property
     def error(self) -> str | None:
@@ -46,7 +57,7 @@ class Record:
     def light(self) -> Record:
         """The same without what figures do not need, so that thousands can be held: drafted regions, regions that
         outputs name, texts of single tokens."""
-        return replace(self, sides={name: replace(s, page=_light(s.page)) for name, s in self.sides.items()})
+        return replace(self, sides={name: side.light() for name, side in self.sides.items()})
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from hsdkit.benchmarks import Benchmark
+from hsdkit.drafting_tally import Fates, together
 from hsdkit.evaluation.efficiency import Pair, by_prefill_share, cost, speedup
-from hsdkit.evaluation.record import Record
+from hsdkit.evaluation.record import Record, SideRecord
 
 
 def summarise(benchmark: Benchmark, records: Sequence[Record], baseline: str | None = None) -> dict[str, Any]:
@@ -43,9 +44,16 @@ def _sides(
         found[name] = {
             "quality": benchmark.summarise(measured, group),
             "cost": cost([side.page for side in sides]),
+            "drafts": _drafts(sides),
             "speedup": speedup(_pairs(records, baseline, name)) if baseline and name != baseline else None,
         }
     return {"pages": len(records), "sides": found}
+
+
+def _drafts(sides: Sequence[SideRecord]) -> dict[str, Any]:
+    """How drafts fared on the pages that were decoded: in all, and by label of the drafted region."""
+    labels = together(side.fates for side in sides if side.page.error is None)
+    return sum(labels.values(), Fates()).to_json() | {"labels": {label: f.to_json() for label, f in labels.items()}}
 
 
 def _pairs(records: Sequence[Record], baseline: str, name: str) -> list[Pair]:

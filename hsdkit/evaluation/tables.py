@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hsdkit.rejections import REASONS, End
+
 #: Column heads of what a side costs: (head, part of the summary, name, digits).
 _COST = (
     ("AAL", "cost", "aal", 2),
@@ -39,6 +41,57 @@ def by_group(summary: dict[str, Any], group: str) -> str:
         if name != summary["baseline"]
     ]
     return _table(group, rows)
+
+
+def drafts_by_label(summary: dict[str, Any]) -> str:
+    """How drafts fared, a row for each label of drafted regions and side; "" where nothing was drafted."""
+    rows = [
+        (f"{label} ({name})" if len(drafted) > 1 else label, fates)
+        for drafted in [_drafting(summary["sides"])]
+        for name, drafts in drafted.items()
+        for label, fates in [*drafts["labels"].items(), ("all", drafts)]
+    ]
+    return _fates("region", rows)
+
+
+def drafts_by_group(summary: dict[str, Any], group: str) -> str:
+    """The same for each value of a group of pages; "" where nothing was drafted."""
+    rows = [
+        (f"{value} ({name})" if len(drafted) > 1 else value, drafts)
+        for value, found in summary["groups"][group].items()
+        for drafted in [_drafting(found["sides"])]
+        for name, drafts in drafted.items()
+    ]
+    return _fates(f"drafts by {group}", rows)
+
+
+def _drafting(sides: dict[str, Any]) -> dict[str, Any]:
+    """The drafts of the sides that asked for any."""
+    drafts = {name: side["drafts"] for name, side in sides.items()}
+    return {name: d for name, d in drafts.items() if set(d["ends"]) - {End.UNKNOWN}}
+
+
+def _fates(head: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> str:
+    """Ends are in percent of the steps."""
+    if not rows:
+        return ""
+    columns = [
+        [head, *(name for name, _ in rows)],
+        ["tokens", *(str(f["tokens"]) for _, f in rows)],
+        ["accepted %", *(_percent(f["accepted"], f["tokens"]) for _, f in rows)],
+        ["steps", *(str(f["steps"]) for _, f in rows)],
+        ["AAL", *(_number(f["aal"], 2) for _, f in rows)],
+    ]
+    for end in (*REASONS, End.NOT_VERIFIED, End.TAKEN, End.UNKNOWN):
+        counts = [f["ends"].get(end, 0) for _, f in rows]
+        if end in REASONS or any(counts):
+            shares = (_percent(n, f["steps"]) for n, (_, f) in zip(counts, rows, strict=True))
+            columns.append([f"{end.replace('_', ' ')} %", *shares])
+    return _lines(list(zip(*columns, strict=True)))
+
+
+def _percent(part: int, whole: int) -> str:
+    return _number(100 * part / whole, 1) if whole else "-"
 
 
 def _table(head: str, rows: Sequence[tuple[str, int | None, dict[str, Any]]]) -> str:

@@ -21,7 +21,8 @@ class Origin(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Run:
     """Consecutive tokens of one origin. `first` and `last` are step numbers from 1; 0 is the prefill. A run spans
-    several steps only where the model wrote undrafted tokens one by one; `seconds` is their sum."""
+    several steps only where the model wrote undrafted tokens one by one; `seconds` is their sum. `rejected` is what the
+    draft has in the place of a correction, where it is known."""
 
     origin: Origin
     pieces: tuple[str, ...]
@@ -31,6 +32,7 @@ class Run:
     accepted: int = 0
     source: str = ""
     seconds: float = 0.0
+    rejected: str = ""
 
     @property
     def caption(self) -> str:
@@ -48,6 +50,8 @@ class Run:
             else f"the model's own, after {self.accepted} accepted of {self.nodes} drafted"
         )
         source = f" · from {self.source}" if self.source else ""
+        if self.rejected and self.origin is Origin.CORRECTED:
+            source += f" · the draft has: {self.rejected!r}"
         return f"step {self.first} · {what}{source} · {self.seconds * 1e3:.1f} ms"
 
 
@@ -66,7 +70,9 @@ def runs(sequence: SequenceResult) -> list[Run]:
 
 
 def _runs_of_step(step: Step, number: int, pieces: Sequence[str]) -> list[Run]:
-    base = Run(Origin.ACCEPTED, (), number, number, step.nodes, step.accepted, step.source, step.seconds)
+    base = Run(
+        Origin.ACCEPTED, (), number, number, step.nodes, step.accepted, step.source, step.seconds, step.rejected or ""
+    )
     own = Origin.CORRECTED if step.nodes > step.accepted else Origin.MODEL
     parts = (
         replace(base, pieces=tuple(pieces[: step.accepted])),
