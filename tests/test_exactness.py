@@ -13,7 +13,7 @@ import torch
 from hsdkit_plugins.engines.transformers import TransformersConfig, TransformersEngine
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import SimpleTarget, page
+from models import SimpleTarget, make_tokenizer, page, qwen2_5_vl, random
 from PIL import Image, ImageDraw, ImageFont
 from scripted import SPOILINGS, Scripted, Spoiling
 from transformers import NoRepeatNGramLogitsProcessor, RepetitionPenaltyLogitsProcessor
@@ -73,6 +73,18 @@ def test_plain_decoding_is_greedy_decoding(
     architecture: str, rows: int, engine: Callable[..., Any], truth: Callable[..., Any]
 ) -> None:
     assert decoded(engine(architecture), [None] * rows) == truth(architecture)[:rows]
+
+
+def test_rope_sections_may_go_round_the_axes_several_times(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer()
+    model, images = qwen2_5_vl(tokenizer)
+    model.config.text_config.rope_parameters["mrope_section"] = [1] * 8
+    for part in (random(type(model), model.config, seed=7), tokenizer, images):
+        part.save_pretrained(tmp_path)
+    target = SimpleTarget(tmp_path, eos_ids=frozenset())
+    expected = [generate(target, request) for request in REQUESTS[:2]]
+    engine = TransformersEngine(TransformersConfig(), target)
+    assert decoded(engine, [Scripted(tokens, SPOILINGS[0]) for tokens in expected]) == expected
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

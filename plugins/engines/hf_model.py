@@ -45,8 +45,8 @@ class HFModel:
         self._rope_index: Callable[..., Any] | None = getattr(
             getattr(self.model, "model", None), "get_rope_index", None
         )
-        sections = (getattr(text_config, "rope_parameters", None) or {}).get("mrope_section")
-        self._axes = len(sections) if sections and self._rope_index else 0
+        multi_axis = "mrope_section" in (getattr(text_config, "rope_parameters", None) or {})
+        self._axes = self._count_axes() if multi_axis and self._rope_index else 0
         self._text_config = text_config
         names = ("image_token_id", "image_token_index")
         self._image_token = next((i for n in names if (i := getattr(self.model.config, n, None)) is not None), None)
@@ -100,6 +100,14 @@ class HFModel:
         inputs[self._cache_name] = cache
         logits: torch.Tensor = self.model(use_cache=True, **inputs).logits
         return logits
+
+    def _count_axes(self) -> int:
+        """Asked of the model, on one token of text: a list of sections may go round the axes several times."""
+        assert self._rope_index is not None
+        token = torch.zeros(1, 1, dtype=torch.long, device=self.device)
+        given = {"input_ids": token, "mm_token_type_ids": token, "attention_mask": token + 1}
+        known = inspect.signature(self._rope_index).parameters
+        return len(self._rope_index(**{k: v for k, v in given.items() if k in known})[0])
 
     def _prompt_positions(self, inputs: dict[str, Any], attention_mask: torch.Tensor) -> torch.Tensor:
         """(B, P), or (axes, B, P) for multi-axis rotary embeddings."""
