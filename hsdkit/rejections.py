@@ -28,8 +28,8 @@ class End(StrEnum):
     unknown: nobody was asked for a draft (plain decoding), the repetition guard cut off what the step wrote, or the
         record is of an earlier version.
 
-    Only the four of `REASONS` say that a draft failed. Contents shorter than four characters resemble nothing, and are
-    the same only if what comes before them differs.
+    Only the four of `REASONS` say that a draft failed. Contents shorter than four characters resemble nothing (but for
+    one or two more in front, such as a lost full stop), and are the same only if what comes before them differs.
     """
 
     TAKEN = "taken"
@@ -91,6 +91,8 @@ def reason(rejected: str, written: str, before: str = "") -> End:
     opened = _opened_tag(before)
     drafted, wrote = opened + rejected, opened + written
     (lead, content), (own_lead, own) = _parts(drafted), _parts(wrote)
+    if _shifted(content, own):
+        return End.WRONG_TOKEN
     known = min(len(content), len(own), COMPARED)
     content, own = content[:known], own[:known]
     if content == own and (known >= ENOUGH or (known and lead != own_lead)):
@@ -99,6 +101,11 @@ def reason(rejected: str, written: str, before: str = "") -> End:
         return End.WRONG_TOKEN
     at_edge = _EDGE.match(drafted) or _EDGE.match(wrote) or _LINE_START.search(before)
     return End.STRUCTURE if at_edge else End.WRONG_TOKEN
+
+
+def _shifted(content: str, own: str) -> bool:
+    """Whether one of them only has a character or two in front that the other lacks: a lost or added full stop."""
+    return any(len(b) >= 3 and a.find(b[:3], 0, 5) > 0 for a, b in ((content, own), (own, content)))
 
 
 def _opened_tag(before: str) -> str:

@@ -307,3 +307,17 @@ def test_a_page_of_the_report_is_bounded_whatever_the_image(tmp_path: Path) -> N
 )
 def test_durations_are_short(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+def test_the_report_says_where_drafts_ended_and_what_they_had_instead(tmp_path: Path) -> None:
+    steps = [
+        Step(8, 2, True, "pointer", 0.01, "<q>z"),
+        Step(8, 0, True, "", 0.01, "zz"),
+        Step(0, 0, True, "", 0.01, ""),
+    ]
+    whole = a_page(stages=(StageResult("page", (sequence(steps),)),))
+    html = write(tmp_path / "a.html", whole)
+    assert "the draft has: &#39;&lt;q&gt;z&#39;" in html
+    cells = re.findall(r"<td>(.*?)</td>", html.split('class="fates"')[1].split("</table>")[0])
+    assert cells == ["no region", "3", "5", "40%", "33%", "33%", "", "33%"]
+    assert 'class="fates"' not in write(tmp_path / "b.html", a_page())  # of an earlier version

@@ -52,9 +52,11 @@ def print_summary(benchmark: Benchmark, summary: Mapping[str, Any], wanted: int)
     parts = [f"{benchmark.name} {benchmark.edition}: {done}{of}{failed}"]
     if summary["sides"]:
         parts += [tables.overall(dict(summary)), tables.times(dict(summary)), tables.drafts_by_label(dict(summary))]
-    for group, found in summary["groups"].items():
-        if any(here["pages"] < summary["pages"] for here in found.values()):  # else it tells nothing apart
-            parts += [tables.by_group(dict(summary), group), tables.drafts_by_group(dict(summary), group)]
+    # Groups of all pages tell nothing apart.
+    groups = [g for g, found in summary["groups"].items() if any(v["pages"] < summary["pages"] for v in found.values())]
+    parts += [tables.by_group(dict(summary), group) for group in groups]
+    # The document type, or what a benchmark has in its place; summary.json has them all.
+    parts += [tables.drafts_by_group(dict(summary), group) for group in groups[:1]]
     parts = [part for part in parts if part]
     try:
         typer.echo("\n\n".join(parts))

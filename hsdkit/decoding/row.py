@@ -12,7 +12,7 @@ from hsdkit.protocols import DecodeSettings
 from hsdkit.results import FinishReason, SequenceResult, Step
 
 #: Tokens of a rejected draft that are recorded: enough to tell whether it said the same in another way.
-REJECTED = 12
+REJECTED = 8
 
 
 class Row:

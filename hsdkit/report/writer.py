@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from hsdkit.drafting_tally import by_label, together
 from hsdkit.regions import OMITTED, Label
+from hsdkit.rejections import REASONS, End
 from hsdkit.report import figures, safe_html
 from hsdkit.report.tokens import Origin, runs, shares
 from hsdkit.results import PageResult, final_stage
@@ -73,6 +75,8 @@ class ReportWriter:
         last = final_stage(page.stages)
         final = last.sequences if last else ()
         origins = shares(final)
+        fates = together([by_label(page)])
+        ended = {end for f in fates.values() for end in f.ends} - {End.UNKNOWN}
         self._document.add(page, origins)
         self._file.write(
             self._parts.page(
@@ -89,6 +93,10 @@ class ReportWriter:
                 labels=_labels(page),
                 omitted=OMITTED,
                 drafter=page.draft.drafter,
+                fates=fates,
+                ends=[
+                    end for end in (*REASONS, End.NOT_VERIFIED, End.TAKEN) if ended and (end in REASONS or end in ended)
+                ],
             )
         )
         self._file.flush()
