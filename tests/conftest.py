@@ -44,3 +44,15 @@ def random_target(checkpoint: Callable[[str], Path]) -> Callable[[str], SimpleTa
     from models import SimpleTarget
 
     return cache(lambda architecture: SimpleTarget(checkpoint(architecture), eos_ids=frozenset()))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """HSDKIT_HOME of one test, with the environment of the fake library (`heavy`) ready in it."""
+    from heavy import library, make_ready
+
+    made = tmp_path / "home"
+    monkeypatch.setenv("HSDKIT_HOME", str(made))
+    made.mkdir()
+    make_ready(library(made).environment)
+    return made

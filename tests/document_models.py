@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import transformers
-from models import TRAINING_TEXT, make_tokenizer, mrope, random, text_config
+from models import TRAINING_TEXT, hunyuan_of, make_tokenizer, mrope, random, text_config
 from tokenizers import AddedToken, Tokenizer, decoders, normalizers, trainers
 from tokenizers import models as tokenizer_models
 
@@ -54,31 +54,14 @@ def hunyuanocr(folder: Path) -> Path:
             "image_token": mark(102),
         },
     )
-    config = transformers.HunYuanVLConfig(
-        text_config=text_config(
-            tokenizer, head_dim=16, rope_parameters=mrope([2, 2, 2, 2], "dynamic", alpha=1000.0, factor=1.0)
-        ),
-        vision_config={
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_attention_heads": 4,
-            "num_hidden_layers": 2,
-            "out_hidden_size": 64,
-            "text_hidden_size": 64,
-            "patch_size": 16,
-            "spatial_merge_size": 2,
-            "max_image_size": 256,
-        },
+    model, images = hunyuan_of(
+        tokenizer,
         image_token_id=tokenizer.image_token_id,
         im_start_id=tokenizer.image_start_token_id,
         im_end_id=tokenizer.image_end_token_id,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
-    images = transformers.HunYuanVLImageProcessorPil(
-        patch_size=16, merge_size=2, temporal_patch_size=1, size={"shortest_edge": 4096, "longest_edge": 24576}
-    )
-    model = random(transformers.HunYuanVLForConditionalGeneration, config, 14.0, seed=3)
     save(folder, model, tokenizer, images, "HunYuanVLImageProcessor", processor_class="HunYuanVLProcessor")
     # Published before `transformers` had the model: rotary positions by their older names.
     path = folder / "config.json"

@@ -168,7 +168,8 @@ def qwen3_vl(tokenizer: Any) -> tuple[Any, Any]:
     return random(transformers.Qwen3VLForConditionalGeneration, config), _qwen_images(16)
 
 
-def hunyuan_vl(tokenizer: Any) -> tuple[Any, Any]:
+def hunyuan_of(tokenizer: Any, **token_ids: int) -> tuple[Any, Any]:
+    """A HunYuanVL model and its image processor; `token_ids` as its config names them."""
     rope = mrope([2, 2, 2, 2], "dynamic", alpha=1000.0, factor=1.0)
     config = transformers.HunYuanVLConfig(
         text_config=text_config(tokenizer, head_dim=16, rope_parameters=rope),
@@ -183,14 +184,22 @@ def hunyuan_vl(tokenizer: Any) -> tuple[Any, Any]:
             "spatial_merge_size": 2,
             "max_image_size": 256,
         },
-        image_token_id=tokenizer.convert_tokens_to_ids("<|image_pad|>"),
-        eos_token_id=tokenizer.convert_tokens_to_ids("<|im_end|>"),
-        pad_token_id=tokenizer.convert_tokens_to_ids("<|endoftext|>"),
+        **token_ids,
     )
     images = transformers.HunYuanVLImageProcessorPil(
         patch_size=16, merge_size=2, temporal_patch_size=1, size={"shortest_edge": 4096, "longest_edge": 24576}
     )
     return random(transformers.HunYuanVLForConditionalGeneration, config, 14.0, seed=3), images
+
+
+def hunyuan_vl(tokenizer: Any) -> tuple[Any, Any]:
+    ids = tokenizer.convert_tokens_to_ids
+    return hunyuan_of(
+        tokenizer,
+        image_token_id=ids("<|image_pad|>"),
+        eos_token_id=ids("<|im_end|>"),
+        pad_token_id=ids("<|endoftext|>"),
+    )
 
 
 def llama(tokenizer: Any) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from heavy import SCRIPT, FakeConfig, Heavy, drafter, library, make_ready, page, pid, refusal, text
+from heavy import SCRIPT, FakeConfig, Heavy, drafter, library, page, pid, refusal, text
 from toys import TOY, Toys, blank_pdf
 
 from hsdkit.config import compose
@@ -22,15 +22,6 @@ from hsdkit.errors import PluginError
 from hsdkit.pipeline import Pipeline
 from hsdkit.plugins import Plugins
 from hsdkit.workers.process import WorkerProcess, end_group
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HSDKIT_HOME", str(tmp_path / "home"))
-    made = tmp_path / "home"
-    made.mkdir()
-    make_ready(library(made).environment)
-    return made
 
 
 def gone(process: int, seconds: float = 5.0) -> bool:

@@ -6,19 +6,10 @@ import time
 from pathlib import Path
 
 import pytest
-from heavy import FakeConfig, drafter, library, make_ready, pid, refusal, text
+from heavy import FakeConfig, drafter, pid, refusal, text
 
 from hsdkit.errors import PluginError
 from hsdkit.workers import process
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HSDKIT_HOME", str(tmp_path / "home"))
-    made = tmp_path / "home"
-    made.mkdir()
-    make_ready(library(made).environment)
-    return made
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ boxes are drawn but not written down.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -128,15 +128,20 @@ class _Painter(BlockPen):
                 following = cells[i]
 
 
-def dense_targets(page: Page, cells: int, slots: int) -> np.ndarray:
-    """Classes of the first `slots` glyphs of every cell in reading order, int64 (cells, slots); 0 is empty."""
-    targets = np.zeros((cells, slots), np.int64)
+def first_in_cells(values: Iterable[int], places: Iterable[int], cells: int, slots: int, empty: int) -> np.ndarray:
+    """The first `slots` values of every cell in reading order, int64 (cells, slots); `empty` where there are fewer."""
+    found = np.full((cells, slots), empty, np.int64)
     filled = np.zeros(cells, np.int64)
-    for glyph, cell in zip(page.glyphs, page.cells, strict=True):
+    for value, cell in zip(values, places, strict=True):
         if filled[cell] < slots:
-            targets[cell, filled[cell]] = GLYPH_CLASS[glyph]
+            found[cell, filled[cell]] = value
             filled[cell] += 1
-    return targets
+    return found
 
 
-__all__ = ["Page", "PageSpec", "dense_targets", "draw_page"]
+def dense_targets(page: Page, cells: int, slots: int) -> np.ndarray:
+    """Classes of the first `slots` glyphs of every cell, int64 (cells, slots); 0 is empty."""
+    return first_in_cells((GLYPH_CLASS[glyph] for glyph in page.glyphs), page.cells, cells, slots, 0)
+
+
+__all__ = ["Page", "PageSpec", "dense_targets", "draw_page", "first_in_cells"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from tokenizers import Tokenizer
 
-from training.pages import Page, PageSpec, dense_targets, draw_page
+from training.pages import Page, PageSpec, dense_targets, draw_page, first_in_cells
 from training.symbols import CELL, END, PAD, SLOTS
 
 PATCH, MERGE = 8, 2
@@ -50,17 +50,6 @@ def tokenize(page: Page, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
     return encoding.ids, [int(cells[i]) for i in seen]
 
 
-def token_slots(ids: list[int], places: list[int], cells: int, pad: int) -> np.ndarray:
-    """The first SLOTS tokens that start in each cell, int64 (cells, SLOTS)."""
-    slots = np.full((cells, SLOTS), pad, np.int64)
-    filled = np.zeros(cells, np.int64)
-    for token, cell in zip(ids, places, strict=True):
-        if filled[cell] < SLOTS:
-            slots[cell, filled[cell]] = token
-            filled[cell] += 1
-    return slots
-
-
 def make_batch(
     spec: Callable[[random.Random], PageSpec],
     size: int,
@@ -97,5 +86,5 @@ def make_batch(
         lengths,
         places,
         np.stack([dense_targets(p, cells, SLOTS) for p in pages]),
-        np.stack([token_slots(row, where, cells, pad) for row, where in tokens]),
+        np.stack([first_in_cells(row, where, cells, SLOTS, pad) for row, where in tokens]),
     )

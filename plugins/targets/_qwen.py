@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from hsdkit_plugins.targets.dialects import Dialect
@@ -41,3 +42,16 @@ class QwenTarget(ProfileTarget):
 
     def prompt(self, label: Label | None) -> str:
         return super().prompt(label).replace("{tables}", self._words)
+
+
+#: A profile but for its name, summary, checkpoint and model types.
+qwen_profile = partial(
+    Profile,
+    page=PAGE,
+    text=TEXT,
+    table=TABLE,
+    formula=FORMULA,
+    max_pixels=3_200_000,
+    config=QwenConfig,
+    target=QwenTarget,
+)

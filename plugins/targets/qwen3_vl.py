@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hsdkit_plugins.targets._qwen import FORMULA, PAGE, TABLE, TEXT, QwenConfig, QwenTarget
-from hsdkit_plugins.targets.profile import Profile, profile_component
+from hsdkit_plugins.targets._qwen import qwen_profile
+from hsdkit_plugins.targets.profile import profile_component
 
 from hsdkit import hookimpl
 from hsdkit.components import Component
 
-PROFILE = Profile(
+PROFILE = qwen_profile(
     name="qwen3_vl",
     summary="Qwen3-VL of any size (target.model=...), asked to parse documents",
     model="Qwen/Qwen3-VL-2B-Instruct",
     revision="89644892e4d85e24eaac8bacfd4f463576704203",
     model_types=frozenset({"qwen3_vl", "qwen3_vl_moe"}),
-    page=PAGE,
-    text=TEXT,
-    table=TABLE,
-    formula=FORMULA,
-    max_pixels=3_200_000,
-    config=QwenConfig,
-    target=QwenTarget,
 )
 
 
