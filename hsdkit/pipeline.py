@@ -120,14 +120,15 @@ class Pipeline:
         """`pages` of a document that is open already."""
         self.load()
         for number in document.numbers:
-            page, result = self._page(document, number, on_text)
+            page, result = self.page(document, number, on_text)
             if on_page:
                 on_page(page, result)
             del page
-            self._tell_observers(str(document.path), result)
+            self.tell_observers(str(document.path), result)
             yield result
 
-    def _tell_observers(self, source: str, result: PageResult) -> None:
+    def tell_observers(self, source: str, result: PageResult) -> None:
+        """Tell the plugins that observe (`hsdkit_page_finished`) of a finished page of the file `source`."""
         for tell, plugin in self._registry.observers():
             try:
                 tell(source=source, result=result)
@@ -146,7 +147,9 @@ class Pipeline:
         where drafting would not pay."""
         return self._draft(page, self._estimate(page))
 
-    def _page(self, document: Document, number: int, on_text: OnText | None) -> tuple[Page | None, PageResult]:
+    def page(self, document: Document, number: int, on_text: OnText | None = None) -> tuple[Page | None, PageResult]:
+        """One page of an open document, and its image (None when it could not be read). Whatever goes wrong with it is
+        the result's `error`. Raises `ConfigError` or `PluginError` for what would fail every page alike."""
         start = time.perf_counter()
         page: Page | None = None
         tau, exact = self.verifier.settings.tau, is_exact(self.verifier)
