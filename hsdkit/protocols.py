@@ -37,6 +37,8 @@ class DecodeSettings:
     max_new_tokens: limit for one sequence.
     self_lookup: also draft from the text already produced (prompt look-up).
     stop_loops: end a sequence that only goes on repeating itself, and cut the repeats.
+    deadline: reading of `time.monotonic()` at which a sequence ends with the step that is under way (`finish_reason`
+        "time"); None for no limit. It ends the sequences of these settings only, not what is decoded beside them.
     """
 
     tau: float = 1.0
@@ -46,6 +48,7 @@ class DecodeSettings:
     max_new_tokens: int = 4096
     self_lookup: bool = True
     stop_loops: bool = True
+    deadline: float | None = None
 
     @property
     def problem(self) -> str:

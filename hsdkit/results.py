@@ -11,8 +11,9 @@ from typing import Any, Literal
 from hsdkit.errors import DocumentError
 from hsdkit.regions import Draft, Region
 
-#: `eos`: the model ended; `length`: `max_new_tokens`; `loop`: the repetition guard; `error`: nothing decoded.
-FinishReason = Literal["eos", "length", "loop", "error"]
+#: `eos`: the model ended; `length`: `max_new_tokens`; `time`: `page_seconds`; `loop`: the repetition guard; `error`:
+#: nothing decoded.
+FinishReason = Literal["eos", "length", "time", "loop", "error"]
 
 
 @dataclass(frozen=True, slots=True)

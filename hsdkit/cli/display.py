@@ -144,7 +144,11 @@ class BarDisplay(LineDisplay):
 def page_line(result: PageResult) -> str:
     """`812 tokens in 131 steps (6.2 a step), 1.3 s`, and how it ended unless the model ended it."""
     totals = Totals.of(result)
-    ended = {"length": ", cut at max_new_tokens", "loop": ", stopped: it went on repeating itself"}
+    ended = {
+        "length": ", cut at max_new_tokens",
+        "time": ", cut at page_seconds",
+        "loop": ", stopped: it went on repeating itself",
+    }
     both = f"; in both stages {totals.tokens}" if len(result.stages) > 1 else ""
     speed = f"{both} in {count(totals.steps, 'step')} ({totals.tokens_per_step:.1f} a step)" if totals.steps else ""
     how = ended.get(result.finish_reason, "" if result.markdown.strip() else ", the model wrote no text")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import monotonic
 
 from hsdkit.decoding.codec import TextStream
 from hsdkit.decoding.guard import LoopGuard
@@ -32,6 +33,7 @@ class Row:
         self.finish_reason: FinishReason | None = None
         self._first_position = first_position
         self._limit = settings.max_new_tokens
+        self._deadline = settings.deadline
         self._matcher = matcher
         self._asked = False
         self._token_bytes = model.codec.token_bytes
@@ -74,6 +76,8 @@ class Row:
             self.finish_reason = "eos"
         elif len(self.tokens) >= self._limit:
             self.finish_reason = "length"
+        elif self._deadline is not None and monotonic() >= self._deadline:
+            self.finish_reason = "time"
         elif self._matcher is not None:
             self._matcher.update(tokens, accepted, source)
         return "".join(pieces)

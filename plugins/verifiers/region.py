@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hsdkit.documents import Page
 
 #: The finish reason of a page is the worst of its regions'.
-_WORST: tuple[FinishReason, ...] = ("length", "loop", "eos")
+_WORST: tuple[FinishReason, ...] = ("time", "length", "loop", "eos")
 
 
 @dataclass(frozen=True)
