@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from hsdkit.documents import Document, Page
 from hsdkit.errors import DocumentError
 from hsdkit.pipeline import Pipeline
+from hsdkit.preparing.page import PageTask
 from hsdkit.results import PageResult
 
-
-@dataclass(frozen=True, slots=True)
-class PageTask:
-    """One page to parse: `number` counts from 1 in the file `path`. `key` is the caller's own name for it."""
-
-    path: Path
-    number: int
-    key: int | str = ""
-
+__all__ = ["OnTask", "OnTaskText", "PageTask", "parse_pages"]
 
 #: Called with each finished page while its image is in memory; the page is None when it could not be read.
 OnTask = Callable[[PageTask, Page | None, PageResult], None]
@@ -57,6 +49,7 @@ def parse_pages(
                     yield task, result
                     continue
                 opened_as = task.path
+            assert opened is not None
             tell = (lambda _, text, task=task: on_text(task, text)) if on_text else None
             page, result = pipeline.page(opened, task.number, tell)
             if on_page:

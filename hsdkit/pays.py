@@ -52,6 +52,21 @@ class Experience:
         return round(characters * known / (self.characters + _PRIOR_CHARACTERS))
 
 
+@dataclass(frozen=True, slots=True)
+class PlainCost:
+    """What plain decoding takes, as far as it is known before a page is decoded: seconds a token, how many tokens the
+    tokenizer makes of a character, the most tokens of a page, and what the run has shown so far."""
+
+    per_token: float
+    per_character: float
+    most_tokens: int
+    experience: Experience = Experience()
+
+    def seconds(self, characters: float) -> float:
+        """Of a page with so many printed characters."""
+        return self.per_token * min(self.experience.tokens_for(characters, self.per_character), self.most_tokens)
+
+
 def reason_to_skip(drafting: float, plain: float, speedup: float) -> str | None:
     """Why a draft would not pay, with both numbers; None when it does. `drafting` and `plain` are expected seconds."""
     saving = max(0.0, plain * (1 - 1 / speedup)) if speedup > 0 else 0.0

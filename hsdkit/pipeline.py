@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,11 @@ from typing import Any
 from hsdkit.config import RunConfig, compose
 from hsdkit.documents import Document, Page, open_document
 from hsdkit.draft_cache import cached
-from hsdkit.drafting import expected_seconds, safe_draft
-from hsdkit.errors import ConfigError, HsdkitError, PluginError
+from hsdkit.errors import ConfigError, PluginError
 from hsdkit.files import file_digest
-from hsdkit.pays import NEGLIGIBLE, Experience, reason_to_skip
+from hsdkit.pays import Experience, PlainCost
 from hsdkit.plugins import Plugins, plugins
+from hsdkit.preparing.page import AskCost, Prepared, drafted, prepare, reason
 from hsdkit.protocols import Drafter, Engine, OnText, Target, Verdict, Verifier, is_exact
 from hsdkit.regions import Draft, Region
 from hsdkit.results import DocumentResult, PageResult, final_stage
@@ -33,6 +34,9 @@ OnPage = Callable[[Page | None, PageResult], None]
 _SAMPLE = (
     "Page after page, the same model reads the same words; only the number of steps it takes is smaller. 1,024 (3.5%)"
 )
+
+#: Of so many tokens the engine is asked what plain decoding takes.
+_TOKENS = 1000
 
 
 class Pipeline:
@@ -50,6 +54,7 @@ class Pipeline:
         self._registry = registry or plugins()
         self.config = config or compose(registry=self._registry)
         self._experience = Experience()
+        self._learning = threading.Lock()
 
     @cached_property
     def drafter(self) -> Drafter:
@@ -145,29 +150,43 @@ class Pipeline:
     def draft(self, page: Page) -> tuple[Draft, tuple[str, ...]]:
         """The draft this run would decode the page with, and notes on it: empty for a verifier that uses none, and
         where drafting would not pay."""
-        return self._draft(page, self._estimate(page))
+        draft, notes, _ = drafted(page, self._used_drafter, self.ask_cost)
+        return draft, notes
 
     def page(self, document: Document, number: int, on_text: OnText | None = None) -> tuple[Page | None, PageResult]:
         """One page of an open document, and its image (None when it could not be read). Whatever goes wrong with it is
         the result's `error`. Raises `ConfigError` or `PluginError` for what would fail every page alike."""
+        prepared = prepare(document, number, self._used_drafter, self.ask_cost)
+        return prepared.page, self.decode_page(prepared, document.name, on_text)
+
+    def decode_page(self, prepared: Prepared, name: str, on_text: OnText | None = None) -> PageResult:
+        """A prepared page of the file `name`, decoded; an unreadable one gives a result with its error. May be called
+        from several threads. Raises as `page` does."""
         start = time.perf_counter()
-        page: Page | None = None
-        tau, exact = self.verifier.settings.tau, is_exact(self.verifier)
-        failed = PageResult(number, verifier=self.verifier.name, tau=tau, exact=exact)
+        page = prepared.page
+        blank = PageResult(
+            prepared.number,
+            verifier=self.verifier.name,
+            tau=self.verifier.settings.tau,
+            exact=is_exact(self.verifier),
+            width=page.width if page else 0,
+            height=page.height if page else 0,
+            notes=page.notes if page else (),
+            error=prepared.error,
+        )
+        if page is None or prepared.error is not None:
+            return replace(blank, seconds=prepared.seconds)
         try:
-            page = document.page(number)
-            failed = replace(failed, width=page.width, height=page.height, notes=page.notes)
-            result = self._verified(page, failed, on_text)
+            result = self._verified(page, prepared, blank, on_text)
         except (ConfigError, PluginError):  # would fail every page alike: it is the run's error
             raise
         except Exception as e:  # whatever else happens on one page is that page's result
-            log.debug("%s, page %d failed", document.name, number, exc_info=True)
-            result = replace(failed, error=_reason(e, document, number))
-        return page, replace(result, seconds=time.perf_counter() - start)
+            log.debug("%s, page %d failed", name, prepared.number, exc_info=True)
+            result = replace(blank, error=reason(e, name, prepared.number))
+        return replace(result, seconds=prepared.seconds + time.perf_counter() - start)
 
-    def _verified(self, page: Page, blank: PageResult, on_text: OnText | None) -> PageResult:
-        estimate = self._estimate(page)
-        draft, notes = self._draft(page, estimate)
+    def _verified(self, page: Page, prepared: Prepared, blank: PageResult, on_text: OnText | None) -> PageResult:
+        draft = prepared.draft
         verdict = self.verifier.verify(page, draft, self.target, self.engine, on_text)
         result = replace(
             blank,
@@ -177,10 +196,12 @@ class Pipeline:
             finish_reason=verdict.finish_reason,
             draft=draft,
             stages=verdict.stages,
-            notes=blank.notes + notes + verdict.notes,
+            notes=blank.notes + prepared.notes + verdict.notes,
         )
-        if estimate is not None:
-            self._experience = self._experience.after(estimate.characters, result.page_tokens, self._speedup(result))
+        if prepared.characters is not None:
+            speedup = self._speedup(result)
+            with self._learning:
+                self._experience = self._experience.after(prepared.characters, result.page_tokens, speedup)
         return result if result.markdown.strip() else replace(result, notes=(*result.notes, "the model wrote no text"))
 
     def _named(self, verdict: Verdict, page: Page) -> tuple[Region, ...]:
@@ -190,28 +211,19 @@ class Pipeline:
             return ()
         return self.target.regions(verdict.text, page.image)
 
-    def _estimate(self, page: Page) -> Estimate | None:
-        """How long drafting and plain decoding of this page should take; None when nobody would act on it."""
-        if self.config.draft == "always" or not self.verifier.uses_draft:
-            return None
-        drafting = expected_seconds(self.drafter, page)
-        if drafting is None or drafting <= NEGLIGIBLE:
-            return None
-        import numpy as np
+    @property
+    def _used_drafter(self) -> Drafter | None:
+        return self.drafter if self.verifier.uses_draft else None
 
-        from hsdkit.ink import printed_characters
+    @property
+    def ask_cost(self) -> AskCost | None:
+        """What plain decoding costs, for those who judge whether a draft pays; None where drafts are always made."""
+        return None if self.config.draft == "always" else self._plain_cost
 
-        characters = printed_characters(np.asarray(page.image.convert("L")))
-        tokens = self._experience.tokens_for(characters, self._tokens_per_character)
+    def _plain_cost(self) -> PlainCost:
+        per_token = self.engine.expected_seconds(_TOKENS) / _TOKENS
         limit = self.verifier.settings.max_new_tokens
-        return Estimate(drafting, characters, self.engine.expected_seconds(min(tokens, limit)))
-
-    def _draft(self, page: Page, estimate: Estimate | None) -> tuple[Draft, tuple[str, ...]]:
-        if not self.verifier.uses_draft:
-            return Draft(), ()
-        if estimate and (why := reason_to_skip(estimate.drafting, estimate.plain, self._experience.speedup)):
-            return Draft(), (why,)
-        return safe_draft(self.drafter, page)
+        return PlainCost(per_token, self._tokens_per_character, limit, self._experience)
 
     def _speedup(self, result: PageResult) -> float | None:
         """How much faster the page was decoded than plainly, the drafter not counted; None without a draft."""
@@ -225,22 +237,6 @@ class Pipeline:
     @cached_property
     def _tokens_per_character(self) -> float:
         return len(self.target.tokenizer(_SAMPLE)["input_ids"]) / len(_SAMPLE)
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Expected for one page: seconds of drafting, characters printed, seconds of plain decoding."""
-
-    drafting: float
-    characters: float
-    plain: float
-
-
-def _reason(error: Exception, document: Document, number: int) -> str:
-    where = f"{document.name}, page {number}"
-    if isinstance(error, HsdkitError):
-        return str(error) if str(error).startswith(document.name) else f"{where}: {error}"
-    return f"{where}: {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
 
 
 def parse(
