@@ -34,6 +34,11 @@ class Fates:
             self.ends + other.ends,
         )
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Fates:
+        ends = Counter({End(name): int(n) for name, n in data["ends"].items()})
+        return cls(int(data["steps"]), int(data["tokens"]), int(data["accepted"]), ends)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "steps": self.steps,

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from hsdkit.cli.app import app
 from hsdkit.errors import DocumentError
+from hsdkit.study import fates
 from hsdkit.study.evaluated import read
 from hsdkit.study.figures import figures, prefill_share
 from hsdkit.study.folder_report import Content, html, read_folder, sweep_content
@@ -96,6 +97,43 @@ def test_pages_are_told_apart_by_document_group_and_prefill() -> None:
     assert [row[2] for row in by_group(AXES, cells)["language"].rows] == ["english"]
 
 
+def fate(tokens: int, accepted: int, **ends: int) -> dict[str, object]:
+    return {"steps": sum(ends.values()), "tokens": tokens, "accepted": accepted, "ends": ends}
+
+
+def test_drafts_are_told_apart_by_region_and_by_group() -> None:
+    first = page(fates={"text": fate(90, 80, taken=8, wrong_token=2), "table": fate(10, 0, structure=10)})
+    second = page(number=2, fates={"text": fate(10, 10, taken=1)}, groups={"type": "book"})
+    table = fates.by_label(AXES, [record("1", "a", first, second), record("0.5", "plain")])
+    assert table is not None
+    at = {name: i for i, name in enumerate(table.header)}
+    rows = [
+        [row[at[n]] for n in ("region", "tokens", "accepted %", "wrong token %", "structure %")] for row in table.rows
+    ]
+    assert rows == [
+        ["text", "100", "90.0", "18.2", "0.0"],
+        ["table", "10", "0.0", "0.0", "100.0"],
+        ["all", "110", "81.8", "9.5", "47.6"],
+    ]
+    assert table.numbers[0]["wrong_token"] == 2
+    types = fates.by_part(AXES, [record("1", "a", first, second)], "type", lambda p: p.groups.get("type"))
+    assert types is not None
+    assert [row[2:4] for row in types.rows] == [("book", "10")]
+    plain = record("1", "a", page(fates={"no region": fate(5, 0, unknown=5)}))
+    assert fates.by_label(AXES, [plain]) is None
+    made = sweep_content("s", AXES, [record("1", "a", first, second)]).tables
+    assert {"drafts_by_region", "drafts_by_type"} <= set(made)
+
+
+def test_time_outside_the_model_and_stage_1_have_columns() -> None:
+    turns = (Turn(1.0, 0.5, 0.1, 0.05, 0.2, host=0.05),)
+    cell = CellRecord("k", {}, "ok", pages=(PageRecord("a.pdf", 1, turns, 100, 20, 60, 80, 25, "eos", regions_read=4),))
+    table = cells_table([], [cell, record()])
+    at = {name: i for i, name in enumerate(table.header)}
+    assert [table.rows[0][at[n]] for n in ("host µs", "Stage 1")] == ["2000", "100%"]
+    assert table.rows[1][at["Stage 1"]] == "0%"
+
+
 def test_lines_run_along_axes_of_numbers() -> None:
     cells = [record(t, d) for t in ("1", "0.5") for d in ("pdftext", "noise")] + [BROKEN]
     assert numeric_axes(AXES, cells) == ["verifier.tau"]
@@ -163,11 +201,13 @@ def test_an_evaluation_makes_tables_too(tmp_path: Path) -> None:
         "quality": {"overall": 80.5, "cell/x": 1, "cdm": None},
         "cost": {"aal": 3.25, "seconds": {}},
         "speedup": {"e2e": 2.5},
+        "drafts": {**fate(10, 5, taken=2), "aal": 2.5, "labels": {"text": {**fate(10, 5, taken=2), "aal": 2.5}}},
     }
     summary = {
         "pages": 2,
         "sides": {"hsd": side},
         "groups": {"language": {"english": {"sides": {"hsd": side}}}},
+        "by_prefill_share": {"hsd": [{"from": 0.0, "to": 0.2, "pages": 2, "e2e": 2.5, "decode": 3.0}]},
         "notes": ["edition v1.5"],
         "errors": [],
     }
@@ -176,4 +216,7 @@ def test_an_evaluation_makes_tables_too(tmp_path: Path) -> None:
     assert content.tables["overall"].header == ("verifier", "overall", "cdm", "aal", "SR e2e")
     assert content.tables["overall"].rows == (("hsd", "80.5", "-", "3.25", "2.5"),)
     assert content.tables["by_language"].rows[0][0] == "english (hsd)"
+    assert content.tables["by_prefill_share"].rows == (("hsd", "0% to 20%", "2", "2.5", "3"),)
+    assert content.tables["drafts_by_region"].rows[0][:4] == ("hsd", "text", "10", "50.0")
+    assert content.tables["drafts_by_language"].rows[0][:2] == ("hsd", "english")
     assert content.notes == ("edition v1.5",)

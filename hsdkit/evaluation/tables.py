@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hsdkit.rejections import REASONS, End
@@ -72,11 +72,14 @@ def _drafting(sides: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fates(head: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> str:
-    """Ends are in percent of the steps."""
-    if not rows:
-        return ""
+    return _lines(fate_rows([head], [((name,), fates) for name, fates in rows])) if rows else ""
+
+
+def fate_rows(heads: Sequence[str], rows: Sequence[tuple[Sequence[str], Mapping[str, Any]]]) -> list[tuple[str, ...]]:
+    """How drafts fared (`Fates.to_json`), below a header: a row for each entry, which begins with its names under
+    `heads`. Ends are in percent of the steps; some have a column only where there are any."""
     columns = [
-        [head, *(name for name, _ in rows)],
+        *([head, *(names[i] for names, _ in rows)] for i, head in enumerate(heads)),
         ["tokens", *(str(f["tokens"]) for _, f in rows)],
         ["accepted %", *(_percent(f["accepted"], f["tokens"]) for _, f in rows)],
         ["steps", *(str(f["steps"]) for _, f in rows)],
@@ -87,7 +90,7 @@ def _fates(head: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> str:
         if end in REASONS or any(counts):
             shares = (_percent(n, f["steps"]) for n, (_, f) in zip(counts, rows, strict=True))
             columns.append([f"{end.replace('_', ' ')} %", *shares])
-    return _lines(list(zip(*columns, strict=True)))
+    return list(zip(*columns, strict=True))
 
 
 def _percent(part: int, whole: int) -> str:

@@ -162,7 +162,7 @@ class Sweep:
             plain = VerifierSide(BASELINE, base_pipeline.verifier, pipeline.target, pipeline.engine)
             result, unopened = self._bench([plain, side], pipeline, CELL, watch, check)
             own = [s for s in result.samples if s.side == BASELINE]
-            baseline = _by_page(page_records(own, pipeline.target.clean, {}, {}))
+            baseline = _by_page(page_records(own, pipeline.target.clean, {}, {}, {}))
         else:
             found = self._baseline(blank, pipeline.with_config(base_config), base_config, watch, check)
             if not found.pages:
@@ -173,7 +173,7 @@ class Sweep:
             probes = [*before, *self._probe(pipeline, base_config)]
             about = replace(about, probe=tuple(probes), drift=drift(found.probe, probes))
         samples = [s for s in result.samples if s.side == CELL]
-        pages = page_records(samples, pipeline.target.clean, baseline, side.drafts) if baseline else ()
+        pages = page_records(samples, pipeline.target.clean, baseline, side.drafts, side.fates) if baseline else ()
         if self._grader and pages:
             pages, metrics = self._grader.graded(pages)
             about = replace(about, metrics=metrics)
@@ -198,7 +198,7 @@ class Sweep:
                 before = self._probe(pipeline, config)
                 result, unopened = self._bench([side], pipeline, BASELINE, watch, check)
                 about = replace(about, probe=(*before, *self._probe(pipeline, config)), machine=machine())
-                pages = page_records(result.samples, pipeline.target.clean, {}, {})
+                pages = page_records(result.samples, pipeline.target.clean, {}, {}, {})
                 record = _finished(replace(about, measured=_now()), pages, result, unopened)
                 self.store.save("baselines", record)
                 self._plain_seconds += time.perf_counter() - start

@@ -15,7 +15,8 @@ class Figures:
     """sr_e2e, sr_decode: seconds of plain decoding over the cell's, all pages together (`hsdkit.study.statistics`).
     seconds, decode, draft: mean over pages of the median over rounds. tokens, steps, forwards: means over pages.
     same: share of the pages with the baseline's output, token for token. edit: mean edit distance to its text, 0..1;
-    draft_edit: that of the draft, over the pages that had one. metrics: a benchmark's.
+    draft_edit: that of the draft, over the pages that had one. metrics: a benchmark's. host_step: mean seconds of a
+    pass outside the model. staged: share of the pages whose regions were read first.
     drift: see `CellRecord`.
     """
 
@@ -35,6 +36,8 @@ class Figures:
     draft_edit: float | None
     metrics: dict[str, float] = field(default_factory=dict)
     drift: float | None = None
+    host_step: float | None = None
+    staged: float = 0.0
 
 
 def figures(record: CellRecord) -> Figures | None:
@@ -48,6 +51,7 @@ def figures_of(
     if not pages:
         return None
     steps = sum(p.steps for p in pages)
+    passes = sum(p.forwards for p in pages)
     compared = [p for p in pages if p.baseline]
     return Figures(
         pages=len(pages),
@@ -66,6 +70,8 @@ def figures_of(
         draft_edit=_mean([p.draft_edit for p in pages if p.draft_edit is not None]),
         metrics=dict(metrics or {}),
         drift=drift,
+        host_step=_seconds(pages, lambda t: t.host) * len(pages) / passes if passes else None,
+        staged=fmean(p.regions_read > 0 for p in pages),
     )
 
 

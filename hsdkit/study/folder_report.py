@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hsdkit.errors import DocumentError, OutputError
 from hsdkit.files import make_folder, write_whole
-from hsdkit.study import evaluated
+from hsdkit.study import evaluated, fates
 from hsdkit.study.fingerprint import relevant
-from hsdkit.study.groups import by_document, by_group, by_prefill_share
+from hsdkit.study.groups import by_document, by_group, by_prefill_share, group_names
 from hsdkit.study.plots import MATPLOTLIB, Plot, draw
 from hsdkit.study.records import CellRecord, Store
 from hsdkit.study.runs import flat
+from hsdkit.study.statistics import RESAMPLES, SEED
 from hsdkit.study.tables import Table, cells_table, to_csv, to_latex, to_markdown
 
 
@@ -49,6 +51,7 @@ def sweep_content(title: str, axes: Sequence[str], records: Sequence[CellRecord]
     tables = {"cells": cells_table(axes, records, "All cells")}
     tables |= {n: t for n, made in _GROUPED.items() if (t := made(axes, records)) is not None}
     tables |= {f"by_{name}": table for name, table in by_group(axes, records).items()}
+    tables |= {f"drafts_by_{n}": t for n, made in _fates(records).items() if (t := made(axes, records)) is not None}
     notes = dict.fromkeys(n for r in records for n in r.notes)
     missing = () if MATPLOTLIB.installed else (f'no plots: they need matplotlib: pip install "{MATPLOTLIB.install}"',)
     plots = tuple(draw(axes, records)) if MATPLOTLIB.installed else ()
@@ -56,6 +59,16 @@ def sweep_content(title: str, axes: Sequence[str], records: Sequence[CellRecord]
 
 
 _GROUPED = {"by_document": by_document, "by_prefill_share": by_prefill_share}
+
+
+def _fates(records: Sequence[CellRecord]) -> dict[str, Callable[..., Table | None]]:
+    """What divides drafts: the label of the region, the document where there are several, a benchmark's groups."""
+    found: dict[str, Callable[..., Table | None]] = {"region": fates.by_label}
+    if len({p.document for r in records for p in r.pages}) > 1:
+        found["document"] = partial(fates.by_part, name="document", part=lambda p: Path(p.document).name)
+    for name in group_names(records):
+        found[name] = partial(fates.by_part, name=name, part=lambda p, n=name: p.groups.get(n))
+    return found
 
 
 def _facts(records: Sequence[CellRecord]) -> list[tuple[str, str]]:
@@ -69,6 +82,7 @@ def _facts(records: Sequence[CellRecord]) -> list[tuple[str, str]]:
         facts += _common([getattr(r, name) for r in measured])
     dates = sorted(r.measured for r in measured)
     facts.append(("measured", dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"))
+    facts.append(("bootstrap", f"{RESAMPLES} draws, seed {SEED}"))
     return facts + _common([flat(relevant(r.settings)) for r in measured])
 
 

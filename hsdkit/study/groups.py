@@ -30,9 +30,12 @@ def by_prefill_share(axes: Sequence[str], records: Sequence[CellRecord]) -> Tabl
 
 def by_group(axes: Sequence[str], records: Sequence[CellRecord]) -> dict[str, Table]:
     """A table for each way in which a benchmark groups its pages, by its name."""
-    names = dict.fromkeys(g for r in records for p in r.pages for g in p.groups)
-    found = {name: _grouped(axes, records, name, lambda p, n=name: p.groups.get(n)) for name in names}  # type: ignore[misc]
+    found = {name: _grouped(axes, records, name, lambda p, n=name: p.groups.get(n)) for name in group_names(records)}  # type: ignore[misc]
     return {name: table for name, table in found.items() if table is not None}
+
+
+def group_names(records: Sequence[CellRecord]) -> list[str]:
+    return list(dict.fromkeys(g for r in records for p in r.pages for g in p.groups))
 
 
 def _share(page: PageRecord) -> str | None:

@@ -22,13 +22,15 @@ Status = Literal["ok", "partial", "failed", "invalid"]
 @dataclass(frozen=True, slots=True)
 class Turn:
     """Seconds of one page in one round, as `hsdkit bench` measures them: `e2e` is all, `decode` without rendering and
-    the page's own image encoding and prefill, which are `render` and `prefill`; `draft` is part of both."""
+    the page's own image encoding and prefill, which are `render` and `prefill`; `draft` is part of both. `host` is the
+    part of `decode` outside the model: matching, trees, masks, the walk."""
 
     e2e: float
     decode: float
     render: float
     draft: float
     prefill: float
+    host: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class PageRecord:
     `text` is the page's Markdown, `output` a digest of the tokens written; `same` says that these are the baseline's in
     all rounds; `edit` is the edit distance of the Markdown to the baseline's over the longer one's length, 0..1 (mean
     over rounds), `draft_edit` that of the draft as the target would write it, None where no draft was used.
+    `regions_read` counts the crops of Stage 1. `fates` maps the label of a drafted region to how its drafts fared
+    (`hsdkit.drafting_tally.Fates.to_json`).
     """
 
     document: str
@@ -57,6 +61,8 @@ class PageRecord:
     edit: float | None = None
     draft_edit: float | None = None
     groups: dict[str, str] = field(default_factory=dict)
+    regions_read: int = 0
+    fates: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ COLUMNS = (
     Column("tokens/step", lambda f: f.tokens_per_step),
     Column("AAL", lambda f: f.aal),
     Column("passes", lambda f: f.forwards, ".0f"),
+    Column("host µs", lambda f: None if f.host_step is None else 1e6 * f.host_step, ".0f"),
+    Column("Stage 1", lambda f: f.staged, ".0%"),
     Column("s/page", lambda f: f.seconds, ".3f"),
     Column("draft s", lambda f: f.draft, ".3f"),
     Column("same", lambda f: f.same, ".0%"),
@@ -53,9 +55,11 @@ COLUMNS = (
 CAPTION = (
     "SR: seconds of plain decoding over the cell's, all pages together, with the 95% bootstrap interval over pages and "
     "rounds; e2e counts rendering, drafting and prefill, decode counts drafting and region crops. AAL: draft tokens "
-    "accepted a step. same: share of pages with plain decoding's output, token for token; edit, draft edit: edit "
-    "distance of text and draft to plain decoding's text, over the longer one's length. drift: how many times slower "
-    "the machine was than when plain decoding was measured; far from 1, SR is as wrong (paired=true takes turns)."
+    "accepted a step. host: microseconds of a pass outside the model (matching, trees, masks). Stage 1: share of pages "
+    "whose regions were read first. same: share of pages with plain decoding's output, token for token; edit, draft "
+    "edit: edit distance of text and draft to plain decoding's text, over the longer one's length. drift: how many "
+    "times slower the machine was than when plain decoding was measured; far from 1, SR is as wrong (paired=true takes "
+    "turns)."
 )
 
 
