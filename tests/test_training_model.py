@@ -12,7 +12,7 @@ words = pytest.importorskip("training.words")
 if not (canvas.FONT_ROOT / "lato").exists() or not words.DICTIONARY.exists():
     pytest.skip("needs the Debian fonts and the word list", allow_module_level=True)
 
-from training.forward import make_plan, read, see  # noqa: E402
+from training.forward import LEAD, make_plan, read, see  # noqa: E402
 from training.model import make_model  # noqa: E402
 from training.pages import PageSpec  # noqa: E402
 from training.samples import make_batch, to_patches  # noqa: E402
@@ -56,8 +56,9 @@ def test_training_forward_equals_the_stock_class(tokenizer):
         cells = see(model, patches, plan)
         ours = model.lm_head(read(model, cells, ids, places, lengths, plan).hidden)
         count = cells.shape[1]
-        lead = [config.vision_start_token_id, *[config.image_token_id] * count, config.vision_end_token_id]
-        prompt = torch.tensor([[*lead, config.text_config.bos_token_id]] * 2)
+        lead = [*config.anchor_token_ids, config.vision_start_token_id]
+        image = [*[config.image_token_id] * count, config.vision_end_token_id]
+        prompt = torch.tensor([[*lead, *image, config.text_config.bos_token_id]] * 2)
         inputs = torch.cat([prompt, ids[:, :-1]], 1)
         stock = model(
             input_ids=inputs,
@@ -65,8 +66,28 @@ def test_training_forward_equals_the_stock_class(tokenizer):
             mm_token_type_ids=(inputs == config.image_token_id).int(),
             pixel_values=patches.reshape(-1, 1, 64).expand(-1, 3, 64).reshape(-1, 192),
             image_grid_thw=torch.tensor([[1, 18, 26]] * 2),
-        ).logits[:, count + 2 :]
+        ).logits[:, LEAD + count + 1 :]
     assert torch.allclose(ours, stock, atol=1e-4)
+
+
+def test_the_first_layer_tells_cells_where_they_lie(tokenizer):
+    """Codes of one axis differ between any two rows (columns) more than they do within one."""
+    torch.manual_seed(0)
+    model = make_model(tokenizer).eval()
+    text, table = model.model.language_model, model.get_input_embeddings().weight
+    plan = make_plan(model, 320, 288)
+    cells = table[torch.randint(300, len(table) - 30, (1, 18 * 20))]
+    lead = table[torch.tensor([[*model.config.anchor_token_ids, model.config.vision_start_token_id]])]
+    x = torch.cat([lead, cells], 1)
+    with torch.no_grad():
+        rope = text.rotary_emb(x, plan.positions[:, None, :-1])
+        mask = torch.full((x.shape[1], x.shape[1]), -torch.inf).triu(1)[None, None]
+        after = text.layers[0](x, attention_mask=mask, position_embeddings=rope)
+    codes = (after - x)[0, LEAD:].unflatten(0, (18, 20))
+    rows, columns = codes.mean(1), codes.mean(0)
+    noise = (codes - rows[:, None] - columns[None] + codes.mean((0, 1))).norm(dim=-1).max()
+    nearest = min(torch.pdist(rows).min(), torch.pdist(columns).min())
+    assert nearest > 2 * noise
 
 
 def test_patches_keep_the_merge_order():

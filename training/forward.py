@@ -3,7 +3,8 @@
 It computes what `Qwen2_5_VLForConditionalGeneration.forward` computes (a test compares them) but handles a batch of
 equal pages without splitting it window by window, and exposes the attention that the pointer loss teaches.
 
-Letters: B pages, N patches, C = N / 4 cells (visual tokens), T text tokens, L = C + 2 + T positions, D width.
+Letters: B pages, N patches, C = N / 4 cells (visual tokens), T text tokens, D width, L = C + 6 + T positions: the
+anchors and the start-of-image token, the cells, the end-of-image token, the text.
 """
 
 from dataclasses import dataclass
@@ -17,10 +18,11 @@ from transformers.vision_utils import get_vision_position_ids, get_vision_window
 
 from training.attention import attend
 from training.model import GlyphHead, TokenHead
-from training.symbols import CELL, SLOTS
+from training.symbols import ANCHORS, CELL, SLOTS
 
-READ_LAYER = 2  # its head 0 learns to find the cell the last token was read from
-NEXT_LAYERS = (3, 4, 5)  # their heads 0 learn to find the cell of the next token
+LEAD = len(ANCHORS) + 1  # tokens before the cells
+READ_LAYER = 3  # its head 0 learns to find the cell the last token was read from
+NEXT_LAYERS = (4, 5, 6)  # their heads 0 learn to find the cell of the next token
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Plan:
 
     order: (C,) cells sorted window by window, equal windows together; back: its inverse; groups: (windows, patches a
     window) of each run of equal windows; cos, sin: (N, head dim) of the vision rope in that order; positions:
-    (3, C + 2) up to the end-of-image token, after which the text goes on from `next_position`.
+    (3, LEAD + C + 1) up to the end-of-image token, after which the text goes on from `next_position`.
     """
 
     order: torch.Tensor
@@ -66,9 +68,9 @@ def _plan(visual: nn.Module, width: int, height: int) -> Plan:
     cos, sin = (x.unflatten(0, (-1, 4))[order].flatten(0, 1) for x in (cos, sin))
     row = torch.arange(rows).repeat_interleave(columns)
     column = torch.arange(columns).repeat(rows)
-    text = 1 + max(rows, columns)
-    cells = torch.stack([torch.ones_like(row), row + 1, column + 1])
-    positions = torch.cat([torch.zeros(3, 1, dtype=torch.long), cells, torch.full((3, 1), text)], 1)
+    text = LEAD + max(rows, columns)
+    cells = LEAD + torch.stack([torch.zeros_like(row), row, column])
+    positions = torch.cat([torch.arange(LEAD).expand(3, -1), cells, torch.full((3, 1), text)], 1)
     return Plan(order, torch.argsort(order), tuple(groups), cos, sin, positions, text + 1)
 
 
@@ -140,7 +142,7 @@ def read(
     text, config = model.model.language_model, model.config
     batch, count, _ = cells.shape
     tokens = ids.shape[1]
-    lead = torch.tensor([[config.vision_start_token_id]]).expand(batch, 1)
+    lead = torch.tensor([[*config.anchor_token_ids, config.vision_start_token_id]]).expand(batch, -1)
     tail = torch.tensor([[config.vision_end_token_id, config.text_config.bos_token_id]]).expand(batch, 2)
     table = text.embed_tokens.weight if table is None else table
     before, after = F.embedding(lead, table), F.embedding(torch.cat([tail, ids[:, :-1]], 1), table)
@@ -150,7 +152,7 @@ def read(
     cos, sin = cos[:, None].to(x.dtype), sin[:, None].to(x.dtype)
     valid = torch.arange(tokens) < lengths[:, None]
     pointer = torch.zeros(())
-    start = count + 2
+    start = LEAD + count + 1
     for i, layer in enumerate(text.layers):
         attention, h = layer.self_attn, _norm(layer.input_layernorm, x)
         dim = attention.head_dim
@@ -178,7 +180,7 @@ def _pointer(
     length, queries = k.shape[1], q.shape[1]
     future = torch.arange(length) > (torch.arange(queries) + length - queries)[:, None]
     scores = scores.masked_fill(future, float("-inf"))
-    target = torch.where(valid, cells + 1, -100)  # key 0 is the start-of-image token
+    target = torch.where(valid, LEAD + cells, -100)
     return F.cross_entropy(scores.flatten(0, 1), target.flatten(), ignore_index=-100)
 
 

@@ -12,6 +12,7 @@ from torch import nn
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 
 from training.symbols import (
+    ANCHORS,
     END,
     IMAGE,
     NUM_CLASSES,
@@ -38,7 +39,7 @@ def make_config(tokenizer: Tokenizer) -> Qwen2_5_VLConfig:
             "vocab_size": tokenizer.get_vocab_size(),
             "hidden_size": 192,
             "intermediate_size": 576,
-            "num_hidden_layers": 7,
+            "num_hidden_layers": 8,
             "num_attention_heads": 6,
             "num_key_value_heads": 6,
             "max_position_embeddings": 8192,
@@ -62,6 +63,7 @@ def make_config(tokenizer: Tokenizer) -> Qwen2_5_VLConfig:
         },
         image_token_id=ids[IMAGE],
         video_token_id=ids[VIDEO],
+        anchor_token_ids=[tokenizer.token_to_id(s) for s in ANCHORS],
         vision_start_token_id=ids[VISION_START],
         vision_end_token_id=ids[VISION_END],
         pad_token_id=ids[PAD],
@@ -77,7 +79,9 @@ def make_model(tokenizer: Tokenizer) -> Qwen2_5_VLForConditionalGeneration:
     """A fresh model in fp32, with heads that start out looking at fixed neighbours."""
     model = Qwen2_5_VLForConditionalGeneration(make_config(tokenizer))
     _aim_vision_heads(model.model.visual)
-    _aim_text_heads(model.model.language_model)
+    text = model.model.language_model
+    place_cells(text.layers[0], text.embed_tokens.weight, text.rotary_emb.inv_freq, model.config.anchor_token_ids)
+    _aim_text_heads(text.layers[1:3], text.rotary_emb.inv_freq)
     return model
 
 
@@ -99,16 +103,16 @@ def _aim_vision_heads(visual: nn.Module, sharpness: float = 5.0) -> None:
 
 
 @torch.no_grad()
-def _aim_text_heads(text: nn.Module, layers: int = 2) -> None:
-    """The first layers' heads look one to three tokens back in the text, or at the cells to the left and above.
+def _aim_text_heads(layers: nn.ModuleList, inv_freq: torch.Tensor) -> None:
+    """Heads that look one to three tokens back in the text, or at the cells to the left and above.
 
     Only the two fastest frequencies of each axis carry the bias, strong enough to tell neighbours apart.
     """
     offsets = [(-1, -1, -1), (-2, -2, -2), (0, 0, -1), (-3, -3, -3), (0, 0, -2), (0, -1, 0)]
     strength = {0: 5.0, 3: 4.0, 1: 9.0, 4: 6.0, 2: 14.0, 5: 7.0}  # by frequency index; axis = index % 3
-    frequencies = text.rotary_emb.inv_freq.float()
+    frequencies = inv_freq.float()
     half = HEAD_DIM // 2
-    for layer in text.layers[:layers]:
+    for layer in layers:
         attention = layer.self_attn
         queries = attention.q_proj.bias.view(-1, HEAD_DIM)
         keys = attention.k_proj.bias.view(-1, HEAD_DIM)
@@ -120,6 +124,50 @@ def _aim_text_heads(text: nn.Module, layers: int = 2) -> None:
                 angle = offset[index % 3] * frequencies[index]
                 queries[head, index] = value * angle.cos()
                 queries[head, half + index] = value * angle.sin()
+
+
+@torch.no_grad()
+def place_cells(
+    layer: nn.Module, table: torch.Tensor, inv_freq: torch.Tensor, anchors: list[int], size: float = 1.0
+) -> None:
+    """Makes of the first layer one that tells every cell where it lies, which nothing else in the architecture does.
+
+    Rope only compares places. So a head looks at the anchors, four tokens in front of the image, and its attention to
+    anchor i follows the cosine of the distance on one axis, at one frequency, a quarter turn later for each anchor:
+    together they are a position code. Three frequencies for either axis make six heads. The rest of the layer starts as
+    identity. `table` (V, D) are the token embeddings; `size` is that of the codes, relative to theirs.
+    """
+    attention, half = layer.self_attn, HEAD_DIM // 2
+    strength, reach = 1.5, 13.0  # of the cosine; by which the anchors stand out from thousands of cells
+    table = table.float()
+    normed = torch.nn.functional.rms_norm(table, table.shape[-1:])
+    gram = normed.T @ normed + 1e4 * normed[anchors].T @ normed[anchors] + 1e-2 * torch.eye(table.shape[1])
+    # (4, D): projections that are 1 for their anchor and about 0 for every other token
+    finders = torch.linalg.solve(gram, 1e4 * normed[anchors].T).T
+    still = [half - 1, half - 2, half - 3]  # so slow that they do not turn
+    scale = HEAD_DIM**0.5
+    quiet = torch.linalg.eigh(normed.T @ normed).eigenvectors.T  # directions, those that tokens use least first
+    spread = float(table.norm(dim=-1).median())
+    for projection in (attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj):
+        projection.weight.zero_()
+        if projection.bias is not None:
+            projection.bias.zero_()
+    layer.mlp.down_proj.weight.zero_()
+    for head, frequency in enumerate([1, 2, 4, 5, 7, 8]):  # index % 3: axis
+        rows = slice(head * HEAD_DIM, (head + 1) * HEAD_DIM)
+        query = attention.q_proj.bias[rows]
+        query[still] = (reach * scale / len(still)) ** 0.5
+        query[frequency] = (strength * scale) ** 0.5
+        for i, finder in enumerate(finders):
+            turn = math.pi / 2 * i - float(inv_freq[frequency]) * (len(anchors) + 1 - i)
+            key = torch.zeros(HEAD_DIM)
+            key[still] = query[still]
+            key[frequency] = query[frequency] * math.cos(turn)
+            key[half + frequency] = query[frequency] * math.sin(turn)
+            attention.k_proj.weight[rows] += key[:, None] * finder
+            attention.v_proj.weight[head * HEAD_DIM + i] = finder
+            direction = quiet[head * len(anchors) + i]
+            attention.o_proj.weight[:, head * HEAD_DIM + i] = size * spread * direction
 
 
 class GlyphHead(nn.Module):

@@ -8,8 +8,13 @@ SPECIAL = (
     "<|vision_end|>",
     "<|image_pad|>",
     "<|video_pad|>",
+    # Before the image: what its visual tokens take their bearings from.
+    "<|anchor_0|>",
+    "<|anchor_1|>",
+    "<|anchor_2|>",
+    "<|anchor_3|>",
 )
-PAD, START, END, VISION_START, VISION_END, IMAGE, VIDEO = SPECIAL
+PAD, START, END, VISION_START, VISION_END, IMAGE, VIDEO, *ANCHORS = SPECIAL
 
 STRUCTURE = (
     "\n\n",

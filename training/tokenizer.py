@@ -8,7 +8,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from transformers import PreTrainedTokenizerFast
 
 from training.pages import PageSpec, draw_page
-from training.symbols import END, IMAGE, PAD, SPECIAL, START, STRUCTURE, VIDEO, VISION_END, VISION_START
+from training.symbols import ANCHORS, END, IMAGE, PAD, SPECIAL, START, STRUCTURE, VIDEO, VISION_END, VISION_START
 from training.words import COMMON, Writer
 
 VOCABULARY = 2048
@@ -16,7 +16,8 @@ VOCABULARY = 2048
 # The model has one task, so text parts of the user's message are ignored.
 CHAT_TEMPLATE = (
     "{% for m in messages %}{% if m['role'] == 'user' %}{% if m['content'] is not string %}{% for c in m['content'] %}"
-    "{% if c['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% endif %}{% endfor %}{% endif %}"
+    "{% if c['type'] == 'image' %}" + "".join(ANCHORS) + "<|vision_start|><|image_pad|><|vision_end|>"
+    "{% endif %}{% endfor %}{% endif %}"
     "{% elif m['role'] == 'assistant' %}<|im_start|>"
     "{{ m['content'] if m['content'] is string else m['content'][0]['text'] }}<|im_end|>{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>{% endif %}"
