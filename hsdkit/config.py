@@ -30,6 +30,7 @@ from hsdkit.config_types import convert, describe, field_type, option_names, pla
 from hsdkit.documents import MAX_PIXELS, check_options
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.plugins import Plugins, plugins
+from hsdkit.policy import BY_DEFAULT, Action
 from hsdkit.protocols import DecodeSettings
 from hsdkit.suggestions import did_you_mean, nearest
 
@@ -52,6 +53,11 @@ class RunOptions:
     draft: `auto` leaves the draft out where making it would take longer than it saves; `always` never does.
     save_drafts: also write NAME.drafts.json, for drafter=replay drafter.path=NAME.drafts.json.
     reuse_drafts: take the drafts of costly drafters from the cache on disk where it has them, and keep new ones there.
+    page_seconds: most seconds that drafting and decoding of a page may take, all attempts together; decoding then ends
+        with the step under way, and what was written is kept. null for no limit.
+    on_failure: what to try, in this order, where a page failed and it can help: `retry`, `page` (without Stage 1),
+        `plain` (without a draft), `rotate` (the page turned), `draft` (the drafter's text, marked as such); [] to give
+        up at once.
     """
 
     input: tuple[str, ...] = ()
@@ -65,6 +71,8 @@ class RunOptions:
     draft: Literal["auto", "always"] = "auto"
     save_drafts: bool = False
     reuse_drafts: bool = True
+    page_seconds: float | None = None
+    on_failure: tuple[Action, ...] = BY_DEFAULT
 
 
 @dataclass(frozen=True)
@@ -210,6 +218,8 @@ def _unknown(assignment: Assignment, chosen: Mapping[Kind, Component], registry:
 def _typed(trees: Mapping[str, DictConfig], chosen: Mapping[Kind, Component], notes: tuple[str, ...]) -> RunConfig:
     run: Any = OmegaConf.to_object(trees["run"])
     check_options(144 if run.dpi is None else run.dpi, run.rotate, run.max_pixels)  # before a model is loaded for it
+    if run.page_seconds is not None and not run.page_seconds > 0:
+        raise ConfigError(f"page_seconds={run.page_seconds:g}: must be above 0, or null for no limit")
     values: dict[str, Any] = {f.name: getattr(run, f.name) for f in fields(RunOptions)}
     composed: dict[str, Any] = _plain(trees["run"])
     for kind, component in chosen.items():

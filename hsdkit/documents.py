@@ -69,6 +69,12 @@ class Page:
         """
         return self.read_text() if self.read_text else None
 
+    def turned(self, degrees: int) -> Page:
+        """The page turned clockwise by 90, 180 or 270 degrees, as an image alone: no text layer, no PDF."""
+        from hsdkit.image_file import turned_by
+
+        return Page(self.number, turned_by(self.image, degrees), self.source, self.dpi, self.notes)
+
     @property
     def pdf(self) -> bytes | None:
         """The page alone as a PDF file, upright as `image` is and without a password; `None` for image files.

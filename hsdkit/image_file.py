@@ -65,11 +65,16 @@ class ImageFile:
             rgb = rgb.resize(size[::-1] if turned else size, Image.Resampling.LANCZOS)
             notes = (f"scaled down from {width} x {height} to {rgb.width} x {rgb.height} pixels (max_pixels)",)
         if self._rotate:
-            rgb = rgb.transpose(_TURNS[self._rotate])
+            rgb = turned_by(rgb, self._rotate)
         return PageImage(rgb, dpi * scale, notes)
 
     def close(self) -> None:
         self._image.close()
+
+
+def turned_by(image: Image.Image, degrees: int) -> Image.Image:
+    """The image turned clockwise by 90, 180 or 270 degrees."""
+    return image.transpose(_TURNS[degrees])
 
 
 def _open(path: Path) -> Image.Image:

@@ -7,22 +7,25 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hsdkit.attempts import read_page
 from hsdkit.config import RunConfig, compose
+from hsdkit.deadline import until
 from hsdkit.documents import Document, Page, open_document
 from hsdkit.draft_cache import cached
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.files import file_digest
+from hsdkit.page_reader import PageReader
 from hsdkit.pays import Experience, PlainCost
 from hsdkit.plugins import Plugins, plugins
-from hsdkit.preparing.page import AskCost, Prepared, drafted, prepare, reason
-from hsdkit.protocols import Drafter, Engine, OnText, Target, Verdict, Verifier, is_exact
-from hsdkit.regions import Draft, Region
-from hsdkit.results import DocumentResult, PageResult, final_stage
+from hsdkit.preparing.page import AskCost, Prepared, drafted, prepare
+from hsdkit.protocols import DecodeSettings, Drafter, Engine, OnText, Target, Verifier, is_exact
+from hsdkit.regions import Draft
+from hsdkit.results import DocumentResult, PageResult
 from hsdkit.versions import versions
 
 log = logging.getLogger(__name__)
@@ -90,6 +93,8 @@ class Pipeline:
         the budget, so that the first page does not pay for it."""
         if self.verifier.uses_draft and (load := getattr(self.drafter, "load", None)):
             load()
+        if "draft" in self.config.on_failure and not self.verifier.uses_draft:
+            raise ConfigError(f"on_failure=draft: verifier={self.verifier.name} makes no drafts; take it from the list")
         self.engine.load()
         if self.verifier.settings.max_packed == "auto":
             self.engine.expected_seconds(1)
@@ -157,59 +162,64 @@ class Pipeline:
         """One page of an open document, and its image (None when it could not be read). Whatever goes wrong with it is
         the result's `error`. Raises `ConfigError` or `PluginError` for what would fail every page alike."""
         prepared = prepare(document, number, self._used_drafter, self.ask_cost)
-        return prepared.page, self.decode_page(prepared, document.name, on_text)
+        return self.decode_page(prepared, document.name, on_text)
 
-    def decode_page(self, prepared: Prepared, name: str, on_text: OnText | None = None) -> PageResult:
-        """A prepared page of the file `name`, decoded; an unreadable one gives a result with its error. May be called
+    def decode_page(
+        self, prepared: Prepared, name: str, on_text: OnText | None = None
+    ) -> tuple[Page | None, PageResult]:
+        """A prepared page of the file `name`, decoded by whatever attempts `on_failure` allows within `page_seconds`,
+        and its image as it was read (perhaps turned); an unreadable one gives a result with its error. May be called
         from several threads. Raises as `page` does."""
         start = time.perf_counter()
         page = prepared.page
-        blank = PageResult(
+        if page is None or prepared.error is not None:
+            return page, self._unread(prepared)
+        deadline = None
+        if self.config.page_seconds is not None:
+            deadline = time.monotonic() + self.config.page_seconds - prepared.draft.seconds
+        engine = until(self.engine, deadline)
+        reader = PageReader(self.target, engine, self.verifier, self.substitute, name, prepared.notes, on_text)
+        try:
+            page, result = read_page(page, prepared.draft, reader, self.config.on_failure, deadline)
+            if prepared.characters is not None and not result.error and not result.attempts:
+                speedup = self._speedup(result)
+                with self._learning:
+                    self._experience = self._experience.after(prepared.characters, result.page_tokens, speedup)
+        except (ConfigError, PluginError):  # would fail every page alike: it is the run's error
+            raise
+        except Exception as e:  # whatever else happens between attempts is that page's result
+            log.debug("%s, page %d failed", name, prepared.number, exc_info=True)
+            result = reader.failed(page, prepared.draft, e)
+        return page, replace(result, seconds=prepared.seconds + time.perf_counter() - start)
+
+    def _unread(self, prepared: Prepared) -> PageResult:
+        page, verifier = prepared.page, self.verifier
+        return PageResult(
             prepared.number,
-            verifier=self.verifier.name,
-            tau=self.verifier.settings.tau,
-            exact=is_exact(self.verifier),
+            verifier=verifier.name,
+            tau=verifier.settings.tau,
+            exact=is_exact(verifier),
             width=page.width if page else 0,
             height=page.height if page else 0,
             notes=page.notes if page else (),
             error=prepared.error,
+            seconds=prepared.seconds,
         )
-        if page is None or prepared.error is not None:
-            return replace(blank, seconds=prepared.seconds)
+
+    def substitute(self, name: str) -> Verifier | None:
+        """Another verifier, with the limits and the threshold of this run's. None where it is the run's own, or is not
+        to be had."""
+        if name == self.verifier.name:
+            return None
         try:
-            result = self._verified(page, prepared, blank, on_text)
-        except (ConfigError, PluginError):  # would fail every page alike: it is the run's error
-            raise
-        except Exception as e:  # whatever else happens on one page is that page's result
-            log.debug("%s, page %d failed", name, prepared.number, exc_info=True)
-            result = replace(blank, error=reason(e, name, prepared.number))
-        return replace(result, seconds=prepared.seconds + time.perf_counter() - start)
-
-    def _verified(self, page: Page, prepared: Prepared, blank: PageResult, on_text: OnText | None) -> PageResult:
-        draft = prepared.draft
-        verdict = self.verifier.verify(page, draft, self.target, self.engine, on_text)
-        result = replace(
-            blank,
-            markdown=self.target.clean(verdict.text, verdict.finish_reason),
-            text=verdict.text,
-            regions=self._named(verdict, page),
-            finish_reason=verdict.finish_reason,
-            draft=draft,
-            stages=verdict.stages,
-            notes=blank.notes + prepared.notes + verdict.notes,
-        )
-        if prepared.characters is not None:
-            speedup = self._speedup(result)
-            with self._learning:
-                self._experience = self._experience.after(prepared.characters, result.page_tokens, speedup)
-        return result if result.markdown.strip() else replace(result, notes=(*result.notes, "the model wrote no text"))
-
-    def _named(self, verdict: Verdict, page: Page) -> tuple[Region, ...]:
-        """The regions that the output names; where the page itself was not read, boxes would be those in crops."""
-        final = final_stage(verdict.stages)
-        if final is None or final.name != "page":
-            return ()
-        return self.target.regions(verdict.text, page.image)
+            component = self._registry.component("verifier", name)
+        except PluginError:
+            log.debug("no verifier %r to fall back on", name, exc_info=True)
+            return None
+        shared = {f.name for f in fields(DecodeSettings)} & {f.name for f in fields(component.config)}
+        options = component.config(**{option: getattr(self.verifier.settings, option) for option in shared})
+        verifier: Verifier = self._registry.build("verifier", name, options)
+        return verifier
 
     @property
     def _used_drafter(self) -> Drafter | None:

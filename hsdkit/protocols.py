@@ -191,7 +191,11 @@ class Target(Protocol):
 
 
 class Engine(Protocol):
-    """Decodes requests on a model."""
+    """Decodes requests on a model.
+
+    Where a page has a limited time, its verifier is handed an engine that ends everything in time (`DecodeSettings`);
+    `deadline` then says when that is, for verifiers that have to share the time out.
+    """
 
     def load(self) -> None:
         """Get ready to decode: the model loaded, on its device and in its type. Raises `TargetError`, `ConfigError`."""

@@ -112,11 +112,29 @@ def final_stage(stages: Sequence[StageResult]) -> StageResult | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a page of which the first failed.
+
+    `action` is "read" for the first, then what `on_failure` names ("rotate 90" for a page turned clockwise by that);
+    `failure` the kind of failure it ended in ("" for none) and `reason` that in words. The page's result is that of the
+    attempt that was `kept`.
+    """
+
+    action: str
+    failure: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PageResult:
     """One page. `number` counts from 1 in the source file. `error` is set when the page failed; `text` is the raw model
     output, `markdown` the target's clean-up of it, `regions` what it names with boxes, in page pixels (() for models
     that write no boxes). `tau` is the threshold that made it; `exact` says that the output is that of plain decoding of
-    the page (tau is 1, and the model was asked nothing else)."""
+    the page (tau is 1, and the model was asked nothing else). `attempts` are all that were made where the first failed,
+    () where it did not. `origin` "draft": the text is the drafter's, put in the place of one that the model did not
+    write."""
 
     number: int
     markdown: str = ""
@@ -133,6 +151,15 @@ class PageResult:
     error: str | None = None
     regions: tuple[Region, ...] = ()
     exact: bool = True
+    attempts: tuple[Attempt, ...] = ()
+    origin: Literal["model", "draft"] = "model"
+
+    @property
+    def saved_by(self) -> str:
+        """What of `on_failure` saved the page ("rotate" for all turns); "" where nothing had to, or nothing did."""
+        if self.error is not None:
+            return ""
+        return next((a.action.split()[0] for a in self.attempts[1:] if a.kept), "")
 
     @property
     def steps(self) -> int:

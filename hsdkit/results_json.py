@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hsdkit.regions import Box, Draft, Label, Region
-from hsdkit.results import DocumentResult, PageResult, SequenceResult, StageResult, StageTimes, Step
+from hsdkit.results import Attempt, DocumentResult, PageResult, SequenceResult, StageResult, StageTimes, Step
 from hsdkit.totals import Totals
 
 Json = dict[str, Any]
@@ -49,6 +49,8 @@ def page_to_json(page: PageResult) -> Json:
         "verifier": page.verifier,
         "tau": page.tau,
         "exact": page.exact,
+        "origin": page.origin,
+        "attempts": [asdict(attempt) for attempt in page.attempts],
         "width": page.width,
         "height": page.height,
         "seconds": page.seconds,
@@ -67,6 +69,8 @@ def page_from_json(data: Json) -> PageResult:
     return PageResult(
         **{k: data[k] for k in plain},
         exact=data.get("exact", data["tau"] == 1),
+        origin=data.get("origin", "model"),
+        attempts=tuple(Attempt(**attempt) for attempt in data.get("attempts", ())),
         notes=tuple(data["notes"]),
         regions=tuple(map(_region_from_json, data.get("regions", ()))),
         draft=draft_from_json(data["draft"]),

@@ -17,7 +17,8 @@ class Totals:
     `page_tokens` are the tokens of the page outputs, `tokens` those of both stages, `emitted` those that came from the
     `steps` verification steps (all but the first of each sequence), `accepted` those of them that a draft had right.
     `seconds` maps a phase to wall seconds: `draft`, then `encode`, `prefill` and `decode` of each stage, and `other`.
-    `accepted_lengths` counts the steps that accepted 0, 1, 2, ... draft tokens.
+    `accepted_lengths` counts the steps that accepted 0, 1, 2, ... draft tokens, `saved` the pages that another attempt
+    saved, by what it was (`hsdkit.policy.Action`).
     """
 
     pages: int = 0
@@ -31,6 +32,7 @@ class Totals:
     seconds: dict[str, float] = field(default_factory=dict)
     accepted_lengths: Counter[int] = field(default_factory=Counter)
     finish_reasons: Counter[str] = field(default_factory=Counter)
+    saved: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, page: PageResult) -> Totals:
@@ -47,6 +49,7 @@ class Totals:
             seconds=_phases(page),
             accepted_lengths=Counter(step.accepted for step in steps),
             finish_reasons=Counter([page.finish_reason]),
+            saved=Counter([page.saved_by] if page.saved_by else []),
         )
 
     @classmethod
@@ -67,6 +70,7 @@ class Totals:
             {p: self.seconds.get(p, 0.0) + other.seconds.get(p, 0.0) for p in phases},
             self.accepted_lengths + other.accepted_lengths,
             self.finish_reasons + other.finish_reasons,
+            self.saved + other.saved,
         )
 
     @property
@@ -89,6 +93,7 @@ class Totals:
             "aal": self.aal,
             "accepted_lengths": {str(length): n for length, n in sorted(self.accepted_lengths.items())},
             "finish_reasons": dict(self.finish_reasons),
+            "saved": dict(self.saved),
             "wall_seconds": self.wall,
             "seconds": self.seconds,
         }

@@ -13,6 +13,7 @@ from hsdkit_plugins.verifiers.region import RegionConfig
 
 from hsdkit import hookimpl
 from hsdkit.components import Component
+from hsdkit.deadline import half_time
 from hsdkit.errors import ConfigError
 from hsdkit.protocols import DecodeRequest, Engine, OnText, Target, Verdict
 from hsdkit.regions import Draft
@@ -100,10 +101,11 @@ class HSD:
         self, page: Page, draft: Draft, crops: Sequence[Crop], target: Target, engine: Engine
     ) -> StageResult:
         """Stage 1. A crop that sends the model astray must not cost more than the page: texts much longer than their
-        drafts are given up."""
+        drafts are given up, and all that are not done when half of the page's time is over."""
         longest = max(c.tokens(target) for c in crops)
         limit = min(self.settings.max_new_tokens, 64 + 2 * longest)
-        return region_stage(page, draft, crops, target, engine, replace(self.settings, max_new_tokens=limit))
+        settings = replace(self.settings, max_new_tokens=limit, deadline=half_time(engine))
+        return region_stage(page, draft, crops, target, engine, settings)
 
 
 def _image_cost(page: Page, draft: Draft, crops: Sequence[Crop], target: Target) -> ImageCost:
