@@ -18,6 +18,7 @@ from hsdkit.cli.eval import evaluate
 from hsdkit.cli.plugins import plugins
 from hsdkit.cli.report import report
 from hsdkit.cli.run import run
+from hsdkit.cli.serve import serve
 from hsdkit.cli.sweep import sweep
 from hsdkit.cli.whatif import whatif
 from hsdkit.errors import ConfigError, HsdkitError
@@ -78,6 +79,7 @@ def hsdkit(
 
 app.command()(run)
 app.command()(bench)
+app.command()(serve)
 app.command()(whatif)
 app.command("eval")(evaluate)
 app.command()(draft)

@@ -1,0 +1,111 @@
+"""The jobs of a service in their folder: found by id, bounded in number, size and age."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from hsdkit.files import make_folder
+from hsdkit.service.job import Job, State
+from hsdkit.service.limits import Limits
+from hsdkit.service.refusal import Refusal
+from hsdkit.totals import Totals
+
+
+class Jobs:
+    """Thread-safe. Jobs of an earlier service on the same folder are there again if they had ended."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self.folder, self.limits = folder, limits
+        self._jobs: dict[str, Job] = {}
+        self._lock = threading.Lock()
+        make_folder(folder)
+        for kept in sorted(folder.glob("*/job.json"), key=lambda p: p.stat().st_mtime):
+            if job := _read(kept):
+                self._jobs[job.id] = job
+            else:  # it had not ended when its service was killed
+                shutil.rmtree(kept.parent, ignore_errors=True)
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def get(self, job: str) -> Job:
+        """Raises `Refusal` (404) for a job that is not there, or no longer."""
+        with self._lock:
+            found = self._jobs.get(job)
+        if found is None:
+            raise Refusal(404, "no such job: it never was, has expired, or was deleted", "not_found")
+        return found
+
+    def all(self) -> list[Job]:
+        """Newest first."""
+        with self._lock:
+            return list(self._jobs.values())[::-1]
+
+    def counts(self) -> Counter[State]:
+        return Counter(job.state for job in self.all())
+
+    @property
+    def active(self) -> int:
+        return sum(not job.state.over for job in self.all())
+
+    def new_folder(self) -> tuple[str, Path]:
+        """An id and its empty folder, for an upload that may become a job."""
+        job = secrets.token_urlsafe(12)
+        folder = self.folder / job
+        (folder / "upload").mkdir(parents=True)
+        return job, folder
+
+    def check_room(self) -> None:
+        """Raises `Refusal` (429) when no further document can be taken now."""
+        if (active := self.active) >= self.limits.queue:
+            raise Refusal(429, f"{active} documents are waiting or being parsed; try again later", "queue", 5)
+        if sum(job.bytes for job in self.all() if not job.state.over) >= self.limits.keep_bytes:
+            raise Refusal(429, "no room for further documents; try again later", "disk", 30)
+
+    def add(self, job: Job) -> None:
+        """Raises `Refusal` (429) when the queue has filled up meanwhile."""
+        with self._lock:
+            if sum(not j.state.over for j in self._jobs.values()) >= self.limits.queue:
+                raise Refusal(429, "the queue is full; try again later", "queue", 5)
+            self._jobs[job.id] = job
+        self.tidy()
+
+    def remove(self, job: Job) -> None:
+        with self._lock:
+            self._jobs.pop(job.id, None)
+        job.remove()
+
+    def tidy(self) -> None:
+        """Remove finished jobs that are too old, too many or too large, the oldest first."""
+        limits, now = self.limits, time.time()
+        ended = sorted((j for j in self.all() if j.state.over), key=lambda j: j.ended or 0.0)
+        size = sum(job.bytes for job in self.all())
+        for i, job in enumerate(ended):
+            too_old = now - (job.ended or 0.0) > limits.keep_seconds
+            if too_old or len(ended) - i > limits.keep_jobs or size > limits.keep_bytes:
+                size -= job.bytes
+                self.remove(job)
+
+
+def _read(path: Path) -> Job | None:
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        state = State(kept["status"])
+        if not state.over:
+            return None
+        totals = Totals(
+            len(kept["finished"]), kept["pages_failed"], kept["tokens"], steps=kept["steps"],
+            emitted=round(kept["tokens_per_step"] * kept["steps"]),
+        )  # fmt: skip
+        return Job(
+            path.parent.name, kept["source"], path.parent, tuple(kept["numbers"]), kept["created"], kept["started"],
+            kept["ended"], state, kept["error"], totals, kept["finished"], bytes=kept["bytes"],
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,67 @@
+"""The pages that wait, of all jobs: taken one job after the other, so that no long document holds up the short ones."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hsdkit.parallel import PageTask
+
+
+@dataclass(slots=True)
+class _Waiting:
+    path: Path
+    numbers: deque[int]
+
+
+class PageQueue:
+    """An endless iterator of page tasks for `parse_pages`; it waits when there is nothing to do, and ends once closed.
+
+    A task's `key` is its job's id. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, _Waiting] = {}  # in the order of their turns
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def add(self, job: str, path: Path, numbers: tuple[int, ...]) -> None:
+        with self._changed:
+            self._jobs[job] = _Waiting(path, deque(numbers))
+            self._changed.notify()
+
+    def discard(self, job: str) -> None:
+        """Give up what still waits of the job."""
+        with self._changed:
+            self._jobs.pop(job, None)
+
+    def close(self) -> None:
+        """Hand out nothing more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    @property
+    def pages(self) -> int:
+        with self._changed:
+            return sum(len(w.numbers) for w in self._jobs.values())
+
+    def __iter__(self) -> Iterator[PageTask]:
+        while (task := self._take()) is not None:
+            yield task
+
+    def _take(self) -> PageTask | None:
+        with self._changed:
+            while not self._jobs and not self._closed:
+                self._changed.wait()
+            if self._closed:
+                return None
+            job, waiting = next(iter(self._jobs.items()))
+            del self._jobs[job]
+            number = waiting.numbers.popleft()
+            if waiting.numbers:
+                self._jobs[job] = waiting  # at the end of the line
+            return PageTask(waiting.path, number, job)

@@ -1,0 +1,119 @@
+"""The service on a port (uvicorn): connections that are bounded and must say something, and an end in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from hsdkit.errors import ConfigError
+from hsdkit.pipeline import Pipeline
+from hsdkit.service.access import Access, is_loopback
+from hsdkit.service.app import create_app
+from hsdkit.service.limits import Limits
+from hsdkit.service.service import Service
+
+log = logging.getLogger(__name__)
+
+#: Seconds in which a connection must have said what it wants.
+_HEAD_SECONDS = 10.0
+
+_BUSY = (
+    b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\nretry-after: 5\r\nconnection: close\r\n"
+    b'content-length: 35\r\n\r\n{"error": "too many connections"}\r\n'
+)
+
+
+def serve(
+    pipeline: Pipeline, *, host: str, port: int, token: str | None, limits: Limits, folder: Path | None, urls: bool,
+    started: Callable[[str], None],
+) -> str | None:  # fmt: skip
+    """Serve until SIGTERM or Ctrl-C. `started` is told the address. Without a folder, results go when the service does.
+    Returns the error for which it could not go on, None after an end in order. Raises `ConfigError`, `OutputError`."""
+    with ExitStack() as stack:
+        listening = stack.enter_context(_listen(host, port))
+        if folder is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hsdkit-serve-")))
+        server: _Server
+
+        def failed(error: str) -> None:
+            server.should_exit = True
+
+        service = Service(pipeline, folder, limits, urls=urls, failed=failed)
+        app = create_app(service, Access(token, is_loopback(host)))
+        config = uvicorn.Config(
+            app, http=_connections(limits), ws="none", lifespan="on", log_config=None, access_log=False,
+            server_header=False, timeout_graceful_shutdown=10,
+        )  # fmt: skip
+        server = _Server(config, service)
+        at = listening.getsockname()
+        started(f"http://{f'[{at[0]}]' if ':' in at[0] else at[0]}:{at[1]}")
+        server.run([listening])
+        return service.error
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listening = socket.socket(family[0], socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(family[4])
+    except OSError as e:
+        raise ConfigError(f"--host {host} --port {port}: cannot listen there: {e.strerror or e}") from None
+    return listening
+
+
+class _Server(uvicorn.Server):
+    """On the first signal the service is drained while its health says so and watchers are told; then it ends. A second
+    signal does not wait."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+        self._draining = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._draining:
+            self.should_exit = self.force_exit = True
+            return
+        self._draining = True
+        self._service.runner.draining = True
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    def _drain(self) -> None:
+        self._service.runner.drain(self._service.limits.grace_seconds)
+        self.should_exit = True
+
+
+def _connections(limits: Limits) -> type[asyncio.Protocol]:
+    class Connection(H11Protocol):
+        """Refused where there are too many; closed when it says nothing, or never comes to the end of its headers."""
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > limits.connections:
+                transport.write(_BUSY)
+                transport.close()
+                return
+            self._waiting = self.loop.call_later(_HEAD_SECONDS, self._still_waiting)
+
+        def _still_waiting(self) -> None:
+            if self.cycle is None and not self.transport.is_closing():
+                self.transport.close()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if waiting := getattr(self, "_waiting", None):
+                waiting.cancel()
+            super().connection_lost(exc)
+
+    return Connection

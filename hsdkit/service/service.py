@@ -1,0 +1,155 @@
+"""The service without its HTTP: takes uploads in, hands them to the runner, knows how it is doing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Literal
+
+from starlette.requests import Request
+
+from hsdkit.documents import parse_pages
+from hsdkit.errors import ConfigError, DocumentError
+from hsdkit.pipeline import Pipeline
+from hsdkit.service import fetching
+from hsdkit.service.job import Job
+from hsdkit.service.jobs import Jobs
+from hsdkit.service.limits import Limits
+from hsdkit.service.metrics import Metrics
+from hsdkit.service.probe import count_pages
+from hsdkit.service.refusal import Refusal
+from hsdkit.service.runner import Runner
+from hsdkit.service.upload import Upload, receive
+
+Status = Literal["ready", "loading", "stopping", "failed"]
+
+#: Processes that count pages at a time.
+_COUNTING = 2
+
+#: Seconds between two looks for jobs that have expired.
+_TIDYING = 10.0
+
+
+class Service:
+    """`urls`: whether documents may be fetched by address. `failed` is told why parsing cannot go on at all."""
+
+    def __init__(
+        self, pipeline: Pipeline, folder: Path, limits: Limits, *, urls: bool = False,
+        failed: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self.pipeline, self.limits, self.urls = pipeline, limits, urls
+        self.jobs = Jobs(folder, limits)
+        self.metrics = Metrics()
+        self.error: str | None = None
+        self.runner = Runner(pipeline, self.jobs, self.metrics, self._fail)
+        self._told = failed
+        self._uploads = 0
+        self._counting = asyncio.Semaphore(_COUNTING)
+        gauge = self.metrics.gauge
+        gauge("hsdkit_queued_pages", "Pages that wait.", lambda: self.runner.queue.pages)
+        gauge("hsdkit_pages_in_flight", "Pages being parsed.", lambda: self.runner.in_flight)
+        gauge("hsdkit_active_jobs", "Documents waiting or being parsed.", lambda: self.jobs.active)
+        gauge("hsdkit_kept_jobs", "Jobs whose results are kept, and those under way.", lambda: len(self.jobs))
+        gauge("hsdkit_uploads", "Bodies being received.", lambda: self._uploads)
+
+    @property
+    def status(self) -> Status:
+        if self.error is not None:
+            return "failed"
+        if self.runner.draining:
+            return "stopping"
+        return "ready" if self.runner.ready else "loading"
+
+    def _fail(self, error: str) -> None:
+        self.error = error
+        self._told(error)
+
+    async def accept(self, request: Request) -> tuple[Job, dict[str, str]]:
+        """Take a document in: its job, which waits for its turn, and the options that came with it. Raises `Refusal`;
+        what can be refused early is, before the body is read."""
+        with self._uploading():
+            self._check_open()
+            upload = await receive(request, self.limits)
+            id, folder = self.jobs.new_folder()
+            try:
+                job = await self._job(id, folder, upload)
+                self._check_open()
+                self.runner.submit(job)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            finally:
+                await upload.close()
+        return job, upload.options
+
+    @contextlib.contextmanager
+    def _uploading(self):  # type: ignore[no-untyped-def]
+        if self._uploads >= self.limits.uploads:
+            raise Refusal(429, f"{self._uploads} documents are being received; try again later", "uploads", 2)
+        self._uploads += 1
+        try:
+            yield
+        finally:
+            self._uploads -= 1
+
+    def _check_open(self) -> None:
+        if self.status in ("stopping", "failed"):
+            raise Refusal(503, self.error or "the service is being shut down", "stopping", 30)
+        self.jobs.check_room()
+
+    async def _job(self, id: str, folder: Path, upload: Upload) -> Job:
+        _check_options(upload.options)
+        inbox = folder / "upload"
+        if upload.file is not None:
+            path = await upload.move_to(inbox)
+        else:
+            if not self.urls:
+                raise Refusal(422, "url: this service takes no addresses, send the document as `file`", "url")
+            path = inbox / upload.name
+            await fetching.fetch(upload.options["url"], path, self.limits)
+        async with self._counting:
+            count = await count_pages(path, self.pipeline.config.password)
+        numbers = self._numbers(upload, count)
+        return Job(id, upload.name, folder, numbers, bytes=path.stat().st_size)
+
+    def _numbers(self, upload: Upload, count: int) -> tuple[int, ...]:
+        try:
+            numbers = parse_pages(upload.options.get("pages") or None, count, upload.name)
+        except (ConfigError, DocumentError) as e:
+            raise Refusal(422, str(e), "option") from None
+        if len(numbers) > self.limits.pages:
+            raise Refusal(
+                413, f"{upload.name}: {len(numbers)} pages, at most {self.limits.pages} in one request; "
+                f"choose some with pages=1-{self.limits.pages}", "page_count",
+            )  # fmt: skip
+        return numbers
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """While the block runs: pages are parsed, expired jobs removed. At its end what is left is saved."""
+        self.runner.start()
+        tidying = asyncio.create_task(self._tidy())
+        try:
+            yield
+        finally:
+            tidying.cancel()
+            await self.drain()
+
+    async def drain(self) -> None:
+        """Finish the pages in flight, start no others; every job ends with what it has. A second call waits too."""
+        await asyncio.to_thread(self.runner.drain, self.limits.grace_seconds)
+
+    async def _tidy(self) -> None:
+        while True:
+            await asyncio.sleep(_TIDYING)
+            await asyncio.to_thread(self.jobs.tidy)
+
+
+def _check_options(options: dict[str, str]) -> None:
+    if options.get("format", "json") not in ("json", "markdown"):
+        raise Refusal(422, f"format={options['format'][:40]}: must be json or markdown", "option")
+    if options.get("async", "false").lower() not in ("true", "false", "1", "0"):
+        raise Refusal(422, f"async={options['async'][:40]}: must be true or false", "option")
