@@ -53,6 +53,8 @@ DONE: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_DRAFTS = ("is the drafter's text", "are the drafter's text")
+
 REASONS: Mapping[Failure, str] = MappingProxyType(
     {
         "empty": "the model wrote no text",
@@ -61,6 +63,15 @@ REASONS: Mapping[Failure, str] = MappingProxyType(
         "time": "cut at page_seconds",
     }
 )
+
+
+def saved_line(saved: Mapping[str, int]) -> str:
+    """`3 pages needed another attempt: 2 read without Stage 1, 1 is the drafter's text`; "" where none did."""
+    count = sum(saved.values())
+    if not count:
+        return ""
+    parts = [f"{n} {DONE[action] if action != 'draft' else _DRAFTS[n > 1]}" for action, n in saved.items() if n]
+    return f"{count} {'page' if count == 1 else 'pages'} needed another attempt: {', '.join(parts)}"
 
 
 def failure_of(result: PageResult, printed: bool) -> Failure | None:
