@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from hsdkit.cli.console import console, count, plain
+from hsdkit.policy import DONE
 from hsdkit.results import PageResult
 from hsdkit.totals import Totals
 
@@ -142,7 +143,9 @@ class BarDisplay(LineDisplay):
 
 
 def page_line(result: PageResult) -> str:
-    """`812 tokens in 131 steps (6.2 a step), 1.3 s`, and how it ended unless the model ended it."""
+    """`812 tokens in 131 steps (6.2 a step), 1.3 s`, how it ended unless the model ended it, and what saved it."""
+    if result.origin == "draft":
+        return f"the drafter's text in the place of the model's, {result.seconds:.1f} s"
     totals = Totals.of(result)
     ended = {
         "length": ", cut at max_new_tokens",
@@ -152,4 +155,5 @@ def page_line(result: PageResult) -> str:
     both = f"; in both stages {totals.tokens}" if len(result.stages) > 1 else ""
     speed = f"{both} in {count(totals.steps, 'step')} ({totals.tokens_per_step:.1f} a step)" if totals.steps else ""
     how = ended.get(result.finish_reason, "" if result.markdown.strip() else ", the model wrote no text")
-    return f"{count(result.page_tokens, 'token')}{speed}, {result.seconds:.1f} s{how}"
+    saved = f", {DONE[result.saved_by]}" if result.saved_by else ""
+    return f"{count(result.page_tokens, 'token')}{speed}, {result.seconds:.1f} s{how}{saved}"

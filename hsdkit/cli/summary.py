@@ -9,6 +9,7 @@ from rich.console import Console
 
 from hsdkit.cli.console import count, plain
 from hsdkit.pipeline import Pipeline
+from hsdkit.policy import saved_line
 from hsdkit.protocols import is_exact
 from hsdkit.totals import Totals
 
@@ -27,7 +28,10 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        return 128 + self.interrupted if self.interrupted else int(bool(self.failures))
+        """0 when the model has read every page. A page with the drafter's text is there, but was not read: were that a
+        0, a run whose model fails on every page would look like one that went well."""
+        unread = bool(self.failures) or self.totals.saved["draft"] > 0
+        return 128 + self.interrupted if self.interrupted else int(unread)
 
 
 def print_summary(out: Console, pipeline: Pipeline, outcome: Outcome) -> None:
@@ -54,6 +58,8 @@ def summary_lines(pipeline: Pipeline, outcome: Outcome) -> list[str]:
     spent = {phase.replace("_", " "): s for phase, s in totals.seconds.items() if s >= 0.05}
     if spent:
         lines.append("seconds: " + ", ".join(f"{phase} {s:.1f}" for phase, s in spent.items()))
+    if saved := saved_line(totals.saved):
+        lines.append(f"[yellow]{saved}[/]")
     shown, more = outcome.written[:_MOST_FILES], len(outcome.written) - _MOST_FILES
     if shown:
         lines.append("written: " + plain(", ".join(map(str, shown))) + (f", and {more} more" if more > 0 else ""))
