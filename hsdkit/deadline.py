@@ -45,6 +45,12 @@ def until(engine: Engine, deadline: float | None) -> Any:
     return engine if deadline is None else EngineUntil(engine, deadline)
 
 
+def is_over(engine: Engine) -> bool:
+    """Whether the page's time is over."""
+    deadline: float | None = getattr(engine, "deadline", None)
+    return deadline is not None and time.monotonic() >= deadline
+
+
 def half_time(engine: Engine) -> float | None:
     """The deadline for what comes before the page itself is read: half of the time that is left; None for no limit."""
     deadline: float | None = getattr(engine, "deadline", None)

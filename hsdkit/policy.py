@@ -53,6 +53,11 @@ DONE: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_CUT = {
+    "length": "cut at max_new_tokens",
+    "time": "cut at page_seconds",
+    "loop": "stopped as the model repeated itself",
+}
 _DRAFTS = ("is the drafter's text", "are the drafter's text")
 
 REASONS: Mapping[Failure, str] = MappingProxyType(
@@ -72,6 +77,16 @@ def saved_line(saved: Mapping[str, int]) -> str:
         return ""
     parts = [f"{n} {DONE[action] if action != 'draft' else _DRAFTS[n > 1]}" for action, n in saved.items() if n]
     return f"{count} {'page' if count == 1 else 'pages'} needed another attempt: {', '.join(parts)}"
+
+
+def cut_line(finish_reasons: Mapping[str, int]) -> str:
+    """`2 pages did not come to an end: 1 cut at page_seconds, 1 stopped as the model repeated itself`; "" for none."""
+    found = {reason: n for reason, n in finish_reasons.items() if reason in _CUT and n}
+    if not found:
+        return ""
+    count = sum(found.values())
+    parts = [f"{n} {_CUT[reason]}" for reason, n in found.items()]
+    return f"{count} {'page' if count == 1 else 'pages'} did not come to an end: {', '.join(parts)}"
 
 
 def failure_of(result: PageResult, printed: bool) -> Failure | None:

@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hsdkit.policy import BY_DEFAULT, DONE, HELPS, Action, Failure, can_help, failure_of, reason_of, saved_line, worth
+from hsdkit.policy import (
+    BY_DEFAULT,
+    DONE,
+    HELPS,
+    Action,
+    Failure,
+    can_help,
+    cut_line,
+    failure_of,
+    reason_of,
+    saved_line,
+    worth,
+)
 from hsdkit.results import PageResult
 
 ENDINGS = st.sampled_from(["eos", "length", "time", "loop"])
@@ -73,6 +85,13 @@ def test_a_draft_takes_the_place_of_a_page_that_broke_off_early_only() -> None:
     cut, drafted = PageResult(1, markdown="a" * 100, finish_reason="time"), "b" * 150
     assert worth(PageResult(1, markdown=drafted, origin="draft")) < worth(cut)
     assert worth(PageResult(1, markdown=drafted * 2, origin="draft")) > worth(cut)
+
+
+def test_pages_that_were_cut_are_counted_at_the_end() -> None:
+    assert cut_line({"eos": 7, "error": 2}) == ""
+    assert cut_line({"eos": 1, "time": 2, "loop": 1}) == (
+        "3 pages did not come to an end: 2 cut at page_seconds, 1 stopped as the model repeated itself"
+    )
 
 
 def test_the_line_at_the_end_of_a_run() -> None:

@@ -13,7 +13,7 @@ from hsdkit_plugins.verifiers.region import RegionConfig
 
 from hsdkit import hookimpl
 from hsdkit.components import Component
-from hsdkit.deadline import half_time
+from hsdkit.deadline import half_time, is_over
 from hsdkit.errors import ConfigError
 from hsdkit.protocols import DecodeRequest, Engine, OnText, Target, Verdict
 from hsdkit.regions import Draft
@@ -82,6 +82,8 @@ class HSD:
             return ""
         if len(crops) < 2:
             return "Stage 1 left out: the draft has only one region to read"
+        if is_over(engine):
+            return "Stage 1 left out: the page's time (page_seconds) was over before"
         if self._stage1 == "always":
             return None
         regions = [(draft.regions[c.index], c.tokens(target)) for c in crops]
