@@ -58,6 +58,13 @@ class RunOptions:
     on_failure: what to try, in this order, where a page failed and it can help: `retry`, `page` (without Stage 1),
         `plain` (without a draft), `rotate` (the page turned), `draft` (the drafter's text, marked as such); [] to give
         up at once.
+    concurrency: pages decoded at the same time, sharing the model's passes; `auto` is what the engine profits from, one
+        on a CPU. One page alone is decoded fastest.
+    preparing: processes that open, render and draft pages ahead of decoding, so that a file or drafter that crashes,
+        hangs or eats memory costs its page or draft only; 0 does that in this process. `auto` is 0 for up to four
+        pages, else one for every four cores, at most four.
+    page_memory: MB of memory that each of these processes may take (not on Windows or macOS).
+    prepare_seconds: seconds that preparing a page may take there.
     """
 
     input: tuple[str, ...] = ()
@@ -73,6 +80,10 @@ class RunOptions:
     reuse_drafts: bool = True
     page_seconds: float | None = None
     on_failure: tuple[Action, ...] = BY_DEFAULT
+    concurrency: int | str = "auto"
+    preparing: int | str = "auto"
+    page_memory: int = 4000
+    prepare_seconds: float = 180.0
 
 
 @dataclass(frozen=True)
@@ -218,6 +229,7 @@ def _unknown(assignment: Assignment, chosen: Mapping[Kind, Component], registry:
 def _typed(trees: Mapping[str, DictConfig], chosen: Mapping[Kind, Component], notes: tuple[str, ...]) -> RunConfig:
     run: Any = OmegaConf.to_object(trees["run"])
     check_options(144 if run.dpi is None else run.dpi, run.rotate, run.max_pixels)  # before a model is loaded for it
+    _check_processes(run)
     if run.page_seconds is not None and not run.page_seconds > 0:
         raise ConfigError(f"page_seconds={run.page_seconds:g}: must be above 0, or null for no limit")
     values: dict[str, Any] = {f.name: getattr(run, f.name) for f in fields(RunOptions)}
@@ -226,6 +238,18 @@ def _typed(trees: Mapping[str, DictConfig], chosen: Mapping[Kind, Component], no
         values[kind] = Choice(component.name, _options(trees[kind], component))
         composed[kind] = {"name": component.name} | _plain(trees[kind])
     return RunConfig(**values, notes=notes, composed=composed)
+
+
+def _check_processes(run: RunOptions) -> None:
+    for name, least, most in (("concurrency", 1, 1024), ("preparing", 0, 64)):
+        value = getattr(run, name)
+        number = isinstance(value, int) and not isinstance(value, bool)
+        if value != "auto" and not (number and least <= value <= most):
+            raise ConfigError(f"{name}={value}: must be auto, or a number from {least} to {most}")
+    if run.page_memory < 200:
+        raise ConfigError(f"page_memory={run.page_memory}: must be at least 200 (MB)")
+    if not 0 < run.prepare_seconds <= 1_000_000:
+        raise ConfigError(f"prepare_seconds={run.prepare_seconds:g}: must be above 0 and at most 1,000,000")
 
 
 def _plain(value: Any) -> Any:

@@ -15,15 +15,15 @@ from typing import Any
 from hsdkit.attempts import read_page
 from hsdkit.config import RunConfig, compose
 from hsdkit.deadline import until
-from hsdkit.documents import Document, Page, open_document
-from hsdkit.draft_cache import cached
+from hsdkit.documents import Document, Page
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.files import file_digest
 from hsdkit.page_reader import PageReader
 from hsdkit.pays import Experience, PlainCost
 from hsdkit.plugins import Plugins, plugins
-from hsdkit.preparing.page import AskCost, Prepared, drafted, prepare
-from hsdkit.protocols import DecodeSettings, Drafter, Engine, OnText, Target, Verifier, is_exact
+from hsdkit.preparing.local import Recipe, build_drafter
+from hsdkit.preparing.page import AskCost, Opening, Prepared, drafted, prepare
+from hsdkit.protocols import DecodeRequest, DecodeSettings, Drafter, Engine, OnText, Target, Verifier, is_exact
 from hsdkit.regions import Draft
 from hsdkit.results import DocumentResult, PageResult
 from hsdkit.versions import versions
@@ -61,8 +61,8 @@ class Pipeline:
 
     @cached_property
     def drafter(self) -> Drafter:
-        drafter: Drafter = self._registry.build("drafter", self.config.drafter.name, self.config.drafter.options)
-        return cached(drafter) if self.config.reuse_drafts else drafter
+        chosen = self.config.drafter
+        return build_drafter(self._registry, chosen.name, chosen.options, self.config.reuse_drafts)
 
     @cached_property
     def target(self) -> Target:
@@ -88,10 +88,10 @@ class Pipeline:
                 other.__dict__[name] = self.__dict__[name]
         return other
 
-    def load(self) -> None:
-        """Build every component now, the model included, and let the engine measure what a step costs if that is to set
-        the budget, so that the first page does not pay for it."""
-        if self.verifier.uses_draft and (load := getattr(self.drafter, "load", None)):
+    def load(self, *, drafter: bool = True) -> None:
+        """Build every component now, the model included (and the drafter, unless other processes draft), and let the
+        engine measure what a step costs if that is to set the budget, so that the first page does not pay for it."""
+        if drafter and self.verifier.uses_draft and (load := getattr(self.drafter, "load", None)):
             load()
         if "draft" in self.config.on_failure and not self.verifier.uses_draft:
             raise ConfigError(f"on_failure=draft: verifier={self.verifier.name} makes no drafts; take it from the list")
@@ -99,14 +99,45 @@ class Pipeline:
         if self.verifier.settings.max_packed == "auto":
             self.engine.expected_seconds(1)
 
-    def open(self, path: str | os.PathLike[str], *, pages: str | None = None) -> Document:
-        """The document as this run sees it (`pages`, `dpi`, `password`, ...), or these `pages` of it. Raises
-        `DocumentError`."""
+    def load_for_threads(self) -> None:
+        """Have the target load what it loads at its first page: two threads at their first page would both do it."""
+        from PIL import Image
+
+        blank = Image.new("RGB", (64, 64), "white")
+        try:
+            self.target.inputs([DecodeRequest(self.target.view(blank), self.target.prompt(None))])
+            self.target.logits_processors()
+        except Exception:  # a page will say so, if it needs it at all
+            log.debug("the target is not ready for threads", exc_info=True)
+
+    def open(self, path: str | os.PathLike[str], *, pages: str | None = None, password: str | None = None) -> Document:
+        """The document as this run sees it (`pages`, `dpi`, `password`, ...), or these `pages` of it, or with this
+        `password`. Raises `DocumentError`."""
+        return self.opening.open(path, pages=pages or self.config.pages)
+
+    @property
+    def opening(self) -> Opening:
+        """How documents are opened, `pages` aside."""
         c = self.config
-        dpi = c.dpi if c.dpi is not None else self.target.dpi
-        return open_document(
-            path, pages=pages or c.pages, dpi=dpi, password=c.password, rotate=c.rotate, max_pixels=c.max_pixels
-        )
+        return Opening(c.dpi if c.dpi is not None else self.target.dpi, c.password, c.rotate, c.max_pixels)
+
+    @property
+    def recipe(self) -> Recipe:
+        """What another process needs to prepare this run's pages. Raises `ConfigError` where it would not have the
+        drafter."""
+        name, options = self.config.drafter.name, self.config.drafter.options
+        if not self.verifier.uses_draft:
+            return Recipe(self.opening, None, None, False)
+        if not self.drafts_elsewhere:
+            raise ConfigError(f"preparing: drafter {name!r} is registered in this process alone; choose preparing=0")
+        return Recipe(self.opening, name, options, self.config.reuse_drafts)
+
+    @property
+    def drafts_elsewhere(self) -> bool:
+        """Whether other processes have this run's drafter. Raises `PluginError` where this one has none."""
+        name = self.config.drafter.name
+        self._registry.component("drafter", name)
+        return not self.verifier.uses_draft or self._registry.installed("drafter", name)
 
     def parse(
         self, path: str | os.PathLike[str], *, on_page: OnPage | None = None, on_text: OnText | None = None
@@ -155,13 +186,13 @@ class Pipeline:
     def draft(self, page: Page) -> tuple[Draft, tuple[str, ...]]:
         """The draft this run would decode the page with, and notes on it: empty for a verifier that uses none, and
         where drafting would not pay."""
-        draft, notes, _ = drafted(page, self._used_drafter, self.ask_cost)
+        draft, notes, _ = drafted(page, self.used_drafter, self.ask_cost)
         return draft, notes
 
     def page(self, document: Document, number: int, on_text: OnText | None = None) -> tuple[Page | None, PageResult]:
         """One page of an open document, and its image (None when it could not be read). Whatever goes wrong with it is
         the result's `error`. Raises `ConfigError` or `PluginError` for what would fail every page alike."""
-        prepared = prepare(document, number, self._used_drafter, self.ask_cost)
+        prepared = prepare(document, number, self.used_drafter, self.ask_cost)
         return self.decode_page(prepared, document.name, on_text)
 
     def decode_page(
@@ -173,7 +204,7 @@ class Pipeline:
         start = time.perf_counter()
         page = prepared.page
         if page is None or prepared.error is not None:
-            return page, self._unread(prepared)
+            return page, self.unread(prepared)
         deadline = None
         if self.config.page_seconds is not None:
             deadline = time.monotonic() + self.config.page_seconds - prepared.draft.seconds
@@ -192,7 +223,8 @@ class Pipeline:
             result = reader.failed(page, prepared.draft, e)
         return page, replace(result, seconds=prepared.seconds + time.perf_counter() - start)
 
-    def _unread(self, prepared: Prepared) -> PageResult:
+    def unread(self, prepared: Prepared) -> PageResult:
+        """The result of a page that is not decoded, with its `error`."""
         page, verifier = prepared.page, self.verifier
         return PageResult(
             prepared.number,
@@ -222,7 +254,8 @@ class Pipeline:
         return verifier
 
     @property
-    def _used_drafter(self) -> Drafter | None:
+    def used_drafter(self) -> Drafter | None:
+        """The drafter; None for a verifier that uses no drafts."""
         return self.drafter if self.verifier.uses_draft else None
 
     @property
@@ -231,9 +264,8 @@ class Pipeline:
         return None if self.config.draft == "always" else self._plain_cost
 
     def _plain_cost(self) -> PlainCost:
-        per_token = self.engine.expected_seconds(_TOKENS) / _TOKENS
         limit = self.verifier.settings.max_new_tokens
-        return PlainCost(per_token, self._tokens_per_character, limit, self._experience)
+        return PlainCost(self._seconds_per_token, self._tokens_per_character, limit, self._experience)
 
     def _speedup(self, result: PageResult) -> float | None:
         """How much faster the page was decoded than plainly, the drafter not counted; None without a draft."""
@@ -242,7 +274,12 @@ class Pipeline:
             return None
         # The page's own prefill is paid either way; region crops are the price of speculation.
         spent = sum(s.times.total for s in result.stages) - sum(s.times.encode + s.times.prefill for s in page_stage)
-        return self.engine.expected_seconds(result.page_tokens) / spent if spent > 0 else None
+        return self._seconds_per_token * result.page_tokens / spent if spent > 0 else None
+
+    @cached_property
+    def _seconds_per_token(self) -> float:
+        """Of plain decoding; may have to be measured."""
+        return self.engine.expected_seconds(_TOKENS) / _TOKENS
 
     @cached_property
     def _tokens_per_character(self) -> float:

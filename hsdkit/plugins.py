@@ -132,6 +132,10 @@ class Plugins:
         """(component, the plugin that brought it), sorted by kind and name."""
         return (v for k, v in sorted(self._components.items()) if kind is None or k[0] == kind)
 
+    def installed(self, kind: Kind, name: str) -> bool:
+        """Whether a component comes from an installed plugin, which other processes have, too."""
+        return (found := self._components.get((kind, name))) is not None and bool(found[1].package)
+
     def observers(self) -> list[tuple[Callable[..., Any], str]]:
         """The `hsdkit_page_finished` of each plugin that has one, to be called by keywords, with the plugin's name."""
         every = self.manager.get_plugins()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hsdkit.documents import Document, Page, open_document
+from hsdkit.documents import Document, Page, Pages, open_document
 from hsdkit.drafting import expected_seconds, safe_draft
 from hsdkit.errors import ConfigError, HsdkitError, PluginError
 from hsdkit.pays import NEGLIGIBLE, PlainCost, reason_to_skip
@@ -39,13 +40,22 @@ class Opening:
     rotate: int
     max_pixels: int
 
-    def open(self, task: PageTask) -> Document:
-        """The document of the task. Raises `DocumentError`."""
+    def open(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        pages: Pages = None,
+        rotate: int | None = None,
+        password: str | None = None,
+    ) -> Document:
+        """The document, or these `pages` of it; `rotate` and `password` in the place of the run's. Raises
+        `DocumentError`."""
         return open_document(
-            task.path,
+            path,
+            pages=pages,
             dpi=self.dpi,
-            password=self.password if task.password is None else task.password,
-            rotate=self.rotate if task.rotate is None else task.rotate,
+            password=self.password if password is None else password,
+            rotate=self.rotate if rotate is None else rotate,
             max_pixels=self.max_pixels,
         )
 
@@ -69,13 +79,21 @@ class Prepared:
 AskCost = Callable[[], PlainCost]
 
 
-def prepare(document: Document, number: int, drafter: Drafter | None, cost: AskCost | None) -> Prepared:
-    """The page and its draft (none without a drafter). Whatever goes wrong with it is its `error`; raises `ConfigError`
-    or `PluginError` for what would fail every page alike."""
+def prepare(
+    document: Document,
+    number: int,
+    drafter: Drafter | None,
+    cost: AskCost | None,
+    seen: Callable[[Page], None] | None = None,
+) -> Prepared:
+    """The page and its draft (none without a drafter); `seen` is called with the page before it is drafted. Whatever
+    goes wrong with it is its `error`; raises `ConfigError` or `PluginError` for what would fail every page alike."""
     start = time.perf_counter()
     page: Page | None = None
     try:
         page = document.page(number)
+        if seen is not None:
+            seen(page)
         draft, notes, characters = drafted(page, drafter, cost)
         return Prepared(number, page, draft, notes, characters, None, time.perf_counter() - start)
     except (ConfigError, PluginError):

@@ -22,7 +22,7 @@ from hsdkit.workers import serve
 log = logging.getLogger(__name__)
 
 #: Lines of a worker's log that are kept for errors, and how much of each.
-_LAST_LINES, _LINE = 12, 300
+LAST_LINES, _LINE = 12, 300
 
 #: Most characters of an answer: no page's JSON is longer, and it must not take this process's memory.
 MOST_CHARACTERS = 200_000_000
@@ -68,14 +68,14 @@ class WorkerProcess:
         self.rss = 0
         self.version = ""
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._log: deque[str] = deque(maxlen=_LAST_LINES)
+        self._log: deque[str] = deque(maxlen=LAST_LINES)
         self.end = weakref.finalize(self, end_group, self._process)  # also when the interpreter exits
         process = self._process
         assert process.stdin
         assert process.stdout
         assert process.stderr
         self._requests = process.stdin
-        self._logging = threading.Thread(target=_keep, args=(process.stderr, self._log), daemon=True)
+        self._logging = threading.Thread(target=keep_lines, args=(process.stderr, self._log), daemon=True)
         self._logging.start()
         threading.Thread(target=_pass_on, args=(process.stdout, self._answers), daemon=True).start()
 
@@ -145,13 +145,14 @@ class WorkerProcess:
         code = self._process.poll()
         self.end()
         self._logging.join(1)  # its last words may still be on the way
-        return WorkerDied(f"{_ended(code)}{self._said()}")
+        return WorkerDied(f"{how_it_ended(code)}{self._said()}")
 
     def _said(self) -> str:
         return f"; it last said: {' / '.join(list(self._log)[-3:])}" if self._log else ""
 
 
-def _ended(code: int | None) -> str:
+def how_it_ended(code: int | None) -> str:
+    """Of a process with that return code, None while it has none, in words that go on from "the process"."""
     if code is None:
         return "closed its output"
     if code >= 0:
@@ -177,7 +178,8 @@ def end_group(process: subprocess.Popen[Any], patience: float = 5.0) -> None:
             process.stdin.close()
 
 
-def _keep(stream: IO[str], lines: deque[str]) -> None:
+def keep_lines(stream: IO[str], lines: deque[str]) -> None:
+    """Read a process's log to its end into `lines`, whose length bounds it."""
     with contextlib.suppress(ValueError, OSError):
         while piece := stream.readline(_LINE):  # a line may have no end
             if piece := piece.strip():

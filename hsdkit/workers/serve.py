@@ -64,8 +64,10 @@ def resident_bytes() -> int:
 
 def main() -> int:
     script, options = sys.argv[1], json.loads(sys.argv[2])
-    answers, requests = _take_channels()
-    _end_with_parent()
+    _lift_memory_limit()
+    at_answers, at_requests = take_channels()
+    answers, requests = os.fdopen(at_answers, "w", encoding="utf-8"), os.fdopen(at_requests, "r", encoding="utf-8")
+    end_with_parent()
     waiting: queue.Queue[dict[str, str]] = queue.Queue()
     threading.Thread(target=_receive, args=(requests, waiting), daemon=True).start()
 
@@ -91,16 +93,26 @@ def main() -> int:
         answers.flush()
 
 
-def _take_channels() -> tuple[TextIO, TextIO]:
-    """The two ends of the protocol, out of the library's reach: what it prints, even from C, goes to standard error,
-    and it reads nothing."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
+def take_channels() -> tuple[int, int]:
+    """Descriptors of the two ends of the protocol (answers, requests), out of the library's reach: what it prints, even
+    from C, goes to standard error, and it reads nothing."""
+    answers, requests = os.dup(1), os.dup(0)
     os.dup2(2, 1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     return answers, requests
+
+
+def _lift_memory_limit() -> None:
+    """The bound of a process that prepares pages is not that of the library: the supervisor looks at what it takes."""
+    try:
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    except (ImportError, ValueError, OSError):
+        pass
 
 
 def _receive(requests: TextIO, waiting: queue.Queue[dict[str, str]]) -> None:
@@ -110,8 +122,9 @@ def _receive(requests: TextIO, waiting: queue.Queue[dict[str, str]]) -> None:
     _end()
 
 
-def _end_with_parent() -> None:
-    """The parent's end of the pipe may live on in another of its children; so its being there is looked at, too."""
+def end_with_parent() -> None:
+    """End this process soon after its parent. The parent's end of the pipe may live on in another of its children; so
+    its being there is looked at, too."""
     parent = os.getppid()
 
     def watch() -> None:

@@ -1,0 +1,305 @@
+"""A process apart that prepares pages, replaced when it dies, hangs or grows: a page that does that to it costs itself,
+or only its draft when it was rendered already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hsdkit.documents import Page
+from hsdkit.drafting import sound
+from hsdkit.errors import ConfigError, DocumentError, PluginError
+from hsdkit.preparing.local import Recipe
+from hsdkit.preparing.page import AskCost, PageTask, Prepared
+from hsdkit.preparing.wire import WireError, receive, send
+from hsdkit.regions import Draft
+from hsdkit.results_json import draft_from_json
+from hsdkit.workers.process import LAST_LINES, end_group, how_it_ended, keep_lines
+
+log = logging.getLogger(__name__)
+
+#: Seconds a drafter may take to load, and how many processes in a row may die while they start.
+START_SECONDS, MOST_STARTS = 600.0, 2
+
+#: Share of its memory bound from which on a process is replaced before the next page: libraries leak, and the page that
+#: meets the bound should be the one that needs that much.
+_WORN = 0.8
+
+#: Not `-m`: the folder it was started in must not be searched for modules, but all that this process searches must.
+_BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from hsdkit.preparing.worker import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of one process: MB of memory, and seconds a page may take."""
+
+    megabytes: int
+    seconds: float
+
+
+class ProcessLost(Exception):
+    """The process died, was ended because its time was up, or talks nonsense; says which."""
+
+
+class ProcessPreparer:
+    """`Preparer` in a process of its own, which starts at once and loads while others work. For one thread at a time;
+    `close` may be called from any and ends the process whatever it does."""
+
+    def __init__(self, recipe: Recipe, bounds: Bounds) -> None:
+        self._recipe, self._bounds = recipe, bounds
+        self._busy, self._lock = threading.Lock(), threading.Lock()
+        self._closed = False
+        self._process: PreparingProcess | None = None
+        self._started()
+
+    def prepare(self, task: PageTask, cost: AskCost | None) -> Prepared:
+        with self._busy:
+            return self._prepare(task, cost)
+
+    def _prepare(self, task: PageTask, cost: AskCost | None) -> Prepared:
+        process = self._ready()
+        start = time.perf_counter()
+        page: Page | None = None
+        name, where = task.path.name, f"{task.path.name}, page {task.number}"
+        try:
+            with process.limited(self._bounds.seconds, f"prepare_seconds={self._bounds.seconds:g}"):
+                process.send(_request(task, judge=cost is not None))
+                while True:
+                    message, pixels = process.receive(self._recipe.opening.max_pixels * 3)
+                    if "page" in message:
+                        page = _page(message["page"], pixels, task.number)
+                    elif "ask" in message and cost is not None:
+                        process.send(asdict(cost()))
+                    elif "fatal" in message:
+                        raise _fatal(message)
+                    else:
+                        prepared = _prepared(message["done"], page, task.number, self._bounds.megabytes)
+                        worn = message["rss"] > _WORN * 1e6 * self._bounds.megabytes
+                        break
+        except BaseException as e:
+            self._end(process)  # whatever it would still say must not be taken for another page's
+            if isinstance(e, (PluginError, ConfigError)) or not isinstance(e, Exception):
+                raise
+            log.debug("%s: lost the process that prepared it", where, exc_info=True)
+            why = str(e) if isinstance(e, ProcessLost) else f"answered nonsense ({type(e).__name__}: {e})"
+            seconds = time.perf_counter() - start
+            if page is None:
+                return Prepared(task.number, error=f"{where}: the process that prepared it {why}", seconds=seconds)
+            drafter = self._recipe.drafter or "none"
+            notes = (f"no draft: drafter {drafter!r} failed: its process {why}",)
+            return Prepared(task.number, page, Draft(drafter=drafter, seconds=seconds), notes, seconds=seconds)
+        if worn:
+            log.debug("%s: replaced the process that prepared it, it holds much memory", name)
+            self._end(process)
+        return prepared
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            process = self._process
+        if process is not None:
+            process.end()  # whoever waits for an answer is told so
+            with self._busy:
+                self._end(process)
+
+    def _started(self) -> PreparingProcess:
+        with self._lock:
+            if self._closed:
+                raise ProcessLost("was ended")
+            if self._process is None:
+                self._process = PreparingProcess(self._recipe, self._bounds.megabytes)
+            return self._process
+
+    def _ready(self) -> PreparingProcess:
+        """A process that waits for a task. Raises `PluginError` where none can be had."""
+        for _ in range(MOST_STARTS + 1):
+            process = self._started()
+            try:
+                if process.alive:
+                    process.wait_ready()
+                    return process
+                why = "ended"  # between two pages: none of theirs
+            except ProcessLost as e:
+                why = str(e)
+            except BaseException:
+                self._end(process)
+                raise
+            self._end(process)
+        raise PluginError(
+            f"a process that prepares pages {why} while it started, {MOST_STARTS} times "
+            f"(page_memory={self._bounds.megabytes}; preparing=0 does without such processes)"
+        )
+
+    def _end(self, process: PreparingProcess) -> None:
+        with self._lock:
+            if self._process is process:
+                self._process = None
+        process.close()
+
+
+class PreparingProcess:
+    """A running `worker.py`, in a session of its own: Ctrl-C does not reach it, ending it ends its children, and what
+    it leaves in its folder for temporary files goes with it."""
+
+    def __init__(self, recipe: Recipe, megabytes: int) -> None:
+        folder = tempfile.mkdtemp(prefix="hsdkit-")
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BOOT, json.dumps(sys.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=os.environ | {"TMPDIR": folder},
+                start_new_session=True,
+            )
+        except OSError as e:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise PluginError(f"no process to prepare pages can be started: {e.strerror or e}") from e
+        self.end = weakref.finalize(self, _clear, self._process, folder)  # also when the interpreter exits
+        assert self._process.stdin
+        assert self._process.stdout
+        assert self._process.stderr
+        self._requests, self._answers = self._process.stdin, self._process.stdout
+        self._log: deque[str] = deque(maxlen=LAST_LINES)
+        said = io.TextIOWrapper(self._process.stderr, encoding="utf-8", errors="replace")
+        self._logging = threading.Thread(target=_keep, args=(said, self._log), daemon=True)
+        self._logging.start()
+        self._is_ready = False
+        self._time_is_up = ""
+        with contextlib.suppress(ProcessLost):  # which the first answer will say again
+            self.send({"megabytes": megabytes}, pickle.dumps(recipe))
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def close(self) -> None:
+        """End it. Not while another thread waits for its answer."""
+        self.end()
+        for pipe in (self._requests, self._answers):
+            with contextlib.suppress(OSError, ValueError):
+                pipe.close()
+
+    def wait_ready(self) -> None:
+        """Raises `ProcessLost`, and what its drafter raised."""
+        if self._is_ready:
+            return
+        with self.limited(START_SECONDS, "to start"):
+            message, _ = self.receive()
+        if "fatal" in message:
+            raise _fatal(message)
+        self._is_ready = True
+
+    def send(self, message: dict[str, Any], blob: bytes = b"") -> None:
+        """Raises `ProcessLost`."""
+        try:
+            send(self._requests, message, blob)
+        except (OSError, ValueError):
+            raise self._lost() from None
+
+    def receive(self, most: int = 0) -> tuple[dict[str, Any], bytes]:
+        """Raises `ProcessLost`."""
+        try:
+            return receive(self._answers, most)
+        except WireError as e:
+            raise self._lost("" if str(e) == "ended" else str(e)) from None
+
+    @contextlib.contextmanager
+    def limited(self, seconds: float, option: str) -> Iterator[None]:
+        """End the process when what is done here takes longer."""
+
+        def end() -> None:
+            self._time_is_up = f"took more than {seconds:g} s ({option})"
+            self.end()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _lost(self, nonsense: str = "") -> ProcessLost:
+        if nonsense and not self._time_is_up:
+            return ProcessLost(nonsense)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        code = self._process.poll()
+        self._logging.join(1)  # its last words may still be on the way
+        last = f"; it last said: {' / '.join(list(self._log)[-3:])}" if self._log else ""
+        return ProcessLost(f"{self._time_is_up or how_it_ended(code)}{last}")
+
+
+def _clear(process: subprocess.Popen[bytes], folder: str) -> None:
+    end_group(process)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keep(said: io.TextIOWrapper, lines: deque[str]) -> None:
+    with said:
+        keep_lines(said, lines)
+
+
+def _request(task: PageTask, judge: bool) -> dict[str, Any]:
+    return {
+        "folder": os.getcwd(),
+        "path": os.fspath(task.path),
+        "number": task.number,
+        "rotate": task.rotate,
+        "password": task.password,
+        "judge": judge,
+    }
+
+
+def _page(described: dict[str, Any], pixels: bytes, number: int) -> Page:
+    from PIL import Image
+
+    image = Image.frombytes("RGB", (int(described["width"]), int(described["height"])), pixels)
+    where = f"{described['source']}, page {number}"
+
+    def gone() -> Any:
+        raise DocumentError(f"{where}: was prepared in a process apart, and only drafters there can read its PDF")
+
+    read = gone if described["pdf"] else None
+    notes = tuple(map(str, described["notes"]))
+    return Page(number, image, str(described["source"]), float(described["dpi"]), notes, read, read)
+
+
+def _prepared(done: dict[str, Any], page: Page | None, number: int, megabytes: int) -> Prepared:
+    draft, _ = sound(draft_from_json(done["draft"]))
+    error = None if done["error"] is None else _naming_bound(str(done["error"]), megabytes)
+    notes = tuple(_naming_bound(str(n), megabytes) for n in done["notes"])
+    characters = None if done["characters"] is None else float(done["characters"])
+    if page is None and error is None:
+        raise ValueError("neither a page nor an error")
+    return Prepared(number, page, draft, notes, characters, error, float(done["seconds"]))
+
+
+def _naming_bound(said: str, megabytes: int) -> str:
+    return f"{said} (page_memory={megabytes})" if "MemoryError" in said else said
+
+
+def _fatal(message: dict[str, Any]) -> PluginError | ConfigError:
+    kind = ConfigError if message["fatal"] == "ConfigError" else PluginError
+    return kind(str(message["error"]))
