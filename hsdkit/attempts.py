@@ -43,6 +43,11 @@ class Reader(Protocol):
         """Other verifiers with this run's limits, by name; None where it is the run's own, or not to be had."""
         ...
 
+    @property
+    def given_up(self) -> bool:
+        """Whether nobody wants the page any more: then it is not tried again."""
+        ...
+
     def read(self, page: Page, draft: Draft, verifier: Verifier) -> PageResult: ...
 
     def drafted(self, page: Page, draft: Draft) -> PageResult:
@@ -64,7 +69,8 @@ def read_page(
     tries.make("read", page, partial(reader.read, page, draft, reader.verifier))
     for action in on_failure:
         for name, seen, attempt in _ways(action, page, draft, reader, tries):
-            if action == "draft" or deadline is None or time.monotonic() < deadline:
+            in_time = action == "draft" or deadline is None or time.monotonic() < deadline
+            if in_time and not reader.given_up:
                 tries.make(name, seen, attempt)
     return tries.page, tries.told()
 

@@ -13,6 +13,22 @@ from hsdkit.regions import Draft, Region
 from hsdkit.results import PageResult, final_stage
 
 
+class Listener:
+    """Hands a page's text on as it grows. Whoever gets it may raise to give the page up: that is no failure of the
+    page, and it is not tried again."""
+
+    def __init__(self, on_text: OnText) -> None:
+        self._on_text = on_text
+        self.gave_up = False
+
+    def __call__(self, row: int, text: str) -> None:
+        try:
+            self._on_text(row, text)
+        except Exception:
+            self.gave_up = True
+            raise
+
+
 @dataclass(frozen=True, slots=True)
 class PageReader:
     """Reads one page of the file `name`, by whatever attempts `read_page` makes.
@@ -27,7 +43,12 @@ class PageReader:
     substitute: Callable[[str], Verifier | None]
     name: str
     notes: tuple[str, ...] = ()
-    on_text: OnText | None = None
+    listener: Listener | None = None
+
+    @property
+    def given_up(self) -> bool:
+        """Whether who listens wants no more of this page."""
+        return self.listener is not None and self.listener.gave_up
 
     def blank(self, page: Page, verifier: Verifier) -> PageResult:
         return PageResult(
@@ -42,7 +63,7 @@ class PageReader:
 
     def read(self, page: Page, draft: Draft, verifier: Verifier) -> PageResult:
         """What the verifier makes of the page. Raises whatever goes wrong."""
-        verdict = verifier.verify(page, draft, self.target, self.engine, self.on_text)
+        verdict = verifier.verify(page, draft, self.target, self.engine, self.listener)
         markdown = self.target.clean(verdict.text, verdict.finish_reason)
         silent = () if markdown.strip() else ("the model wrote no text",)
         blank = self.blank(page, verifier)

@@ -18,7 +18,7 @@ from hsdkit.deadline import until
 from hsdkit.documents import Document, Page
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.files import file_digest
-from hsdkit.page_reader import PageReader
+from hsdkit.page_reader import Listener, PageReader
 from hsdkit.pays import Experience, PlainCost
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.preparing.local import Recipe, build_drafter
@@ -209,7 +209,8 @@ class Pipeline:
         if self.config.page_seconds is not None:
             deadline = time.monotonic() + self.config.page_seconds - prepared.draft.seconds
         engine = until(self.engine, deadline)
-        reader = PageReader(self.target, engine, self.verifier, self.substitute, name, prepared.notes, on_text)
+        listener = Listener(on_text) if on_text else None
+        reader = PageReader(self.target, engine, self.verifier, self.substitute, name, prepared.notes, listener)
         try:
             page, result = read_page(page, prepared.draft, reader, self.config.on_failure, deadline)
             if prepared.characters is not None and not result.error and not result.attempts:

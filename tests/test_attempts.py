@@ -55,6 +55,8 @@ class Moody(ToyVerifier):
                 raise PluginError("this is not installed")
             case "empty":
                 return Verdict("", "eos", ())
+            case "tell":
+                on_text(0, text)
             case "upright" if page.image.getpixel((2, 2)) != (0, 0, 0):
                 return Verdict("RAW the", "loop", (self.stage("the", draft),))
             case "loop" | "length":
@@ -274,3 +276,21 @@ def test_drafting_is_within_the_pages_time(one: Path, monkeypatch: pytest.Monkey
     run(one, ["page_seconds=10"], toy=["well"])
     assert 9 < left[0] <= 10
     assert 5 < left[1] <= 6
+
+
+def test_a_page_that_its_listener_gives_up_is_not_tried_again(one: Path) -> None:
+    class Enough(Exception):
+        pass
+
+    told: list[str] = []
+
+    def on_text(_: int, text: str) -> None:
+        told.append(text)
+        raise Enough("cancelled")
+
+    registry = Plugins()
+    registry.register(MoodyToys(toy=["tell"], autoregressive=["tell"]), "toys")
+    config = compose([*TOY, "on_failure=[retry,plain,rotate,draft]"], registry=registry)
+    (page,) = Pipeline(config, registry=registry).parse(one, on_text=on_text).pages
+    assert page.error == "one.png, page 1: Enough: cancelled"
+    assert (len(told), page.attempts) == (1, ())
