@@ -38,8 +38,10 @@ def default(field: Field[Any]) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
     # A prompt may have many lines; a cell of a table has one.
-    return '""' if value == "" else "[]" if value == () else shorten(str(value), 120, placeholder=" ...")
+    return '""' if value == "" else shorten(str(value), 120, placeholder=" ...")
 
 
 def rows(owner: type, prefix: str) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class PlainConfig:
     """Options of every verifier.
 
-    max_new_tokens: limit for one sequence, a page or a region.
+    max_new_tokens: limit for one sequence, a page or a region: a page's budget of tokens.
     stop_loops: end a sequence that only goes on repeating itself.
     """
 
