@@ -27,6 +27,7 @@ DOCUMENTS = [
     "docs/targets.md",
     "docs/drafters.md",
     "docs/benchmarks.md",
+    "docs/failures.md",
     "docs/roofline.md",
 ]
 
@@ -76,6 +77,14 @@ def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_the_python_of_the_configuration_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(snippet("docs/configuration.md", "configuration"), "configuration.md", "exec"), {})
     assert "max_packed: 32" in capsys.readouterr().out
+
+
+def test_the_python_of_the_page_on_failures_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT / "examples")
+    exec(compile(snippet("docs/failures.md", "failures"), "failures.md", "exec"), {})
+    assert capsys.readouterr().out == "1 eos at once model None\n"
 
 
 def test_the_ten_line_drafter_of_contributing_drafts(tmp_path: Path) -> None:
