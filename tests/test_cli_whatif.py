@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,16 @@ import pytest
 from commands import hsdkit, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_roofline_steps import SHAPE, bench_json
+from test_roofline_steps import SHAPE, bench_json, page_stage
 from toys import blank_pdf
 
 import hsdkit.roofline.calibrate as calibrate
-from hsdkit.roofline import Pass
+from hsdkit.benchmarks import Item
+from hsdkit.errors import DocumentError
+from hsdkit.evaluation.record import Record, SideRecord
+from hsdkit.results import PageResult
+from hsdkit.results_json import dumps
+from hsdkit.roofline import Pass, load
 from hsdkit.roofline.calibrate import calibrate as measure_cpu
 from hsdkit.roofline.machine import MeasuredMachine
 
@@ -122,6 +128,50 @@ def test_this_machine_is_measured(recording: Path, monkeypatch: pytest.MonkeyPat
     result = hsdkit("whatif", "bench.json", "model=.")
     assert result.exit_code == 0
     assert "this CPU" in result.output
+
+
+def test_predictions_are_checked_on_pages_left_out(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick: Any = lambda dtype, threads: MACHINE  # noqa: E731
+    monkeypatch.setattr(calibrate, "calibrate", quick)
+    data = json.loads(recording.read_text())
+    data["settings"]["target"] = {"name": "qwen", "model": "config.json"}
+    recording.write_text(json.dumps(data))
+    assert "at least two pages" in hsdkit("whatif", "bench.json", "check=true").stderr
+    data["traces"] += [trace | {"page": 2} for trace in data["traces"]]
+    recording.write_text(json.dumps(data))
+    result = hsdkit("whatif", "bench.json", "check=true")
+    assert result.exit_code == 0
+    # Two pages alike: what the one took is what the other takes, and each side has its own host's time.
+    assert "page: all pages together" in result.output
+    held = json.loads(hsdkit("whatif", "bench.json", "check=true", "--json").stdout)
+    assert [(h["page"], h["side"]) for h in held] == [
+        (1, "autoregressive"),
+        (1, "page"),
+        (2, "autoregressive"),
+        (2, "page"),
+    ]
+    total = sum(h["predicted"] for h in held)
+    assert total == pytest.approx(sum(h["measured"] for h in held))
+    assert "leave device out" in hsdkit("whatif", "bench.json", "check=true", "device=A100").stderr
+
+
+def test_an_evaluation_is_a_recording_of_both_its_sides(workplace: Path) -> None:
+    page = PageResult(1, "a", "a", "eos", "page", stages=(page_stage((7, 3), (4, 4)),))
+    sides = {"page": SideRecord(page, {}), "autoregressive": SideRecord(replace(page, verifier="autoregressive"), {})}
+    failed = {name: SideRecord(PageResult(2, verifier=name, error="no"), {}) for name in sides}
+    items = [Item("one", Path("a.png")), Item("two", Path("b.png"))]
+    records = [Record.of(item, made) for item, made in zip(items, (sides, failed), strict=True)]
+    head = {"evaluation": {"sides": {"page": {"target": {"name": "tiny"}, "engine": {"max_rows": 4}}}}}
+    folder = workplace / "evaluated"
+    folder.mkdir()
+    (folder / "results.jsonl").write_text("\n".join(dumps(d) for d in [head, *(r.to_json() for r in records)]) + "\n")
+    (folder / "summary.json").write_text(json.dumps({"machine": {"torch_threads": 2}, "versions": {"device": "cpu"}}))
+    found = load([folder])
+    assert (found.sides, found.skipped, found.threads, found.max_rows) == (["page", "autoregressive"], 2, 2, 4)
+    assert found.on_cpu
+    (folder / "sweep.json").write_text("{}")
+    with pytest.raises(DocumentError, match="a sweep keeps no steps"):
+        load([folder])
 
 
 def test_a_run_is_a_recording_too(workplace: Path) -> None:

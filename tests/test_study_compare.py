@@ -95,6 +95,33 @@ def test_evaluations_are_compared_page_by_page(tmp_path: Path) -> None:
         load_runs(tmp_path / "b")
 
 
+def test_sides_of_two_benches_pair_up_by_name(tmp_path: Path) -> None:
+    def bench(name: str, seconds: float, digest: str = "ab") -> Path:
+        counts = {"steps": 4, "accepted": 8, "emitted": 12}
+        samples = [
+            {"document": "in/a.pdf", "page": 1, "round": r, "side": s, "e2e": seconds, "decode": seconds, **counts}
+            for s in ("autoregressive", "hsd")
+            for r in (0, 1)
+        ]
+        about = {"settings": {"draft": "always"}, "rounds": 2, "versions": {"torch": "2"}, "machine": {"cpus": 2}}
+        (tmp_path / name).mkdir()
+        file = tmp_path / name / "bench.json"
+        file.write_text(json.dumps(about | {"inputs": {"in/a.pdf": digest}, "samples": samples}))
+        return file
+
+    before, after = load_runs(bench("a", 2.0)), load_runs(bench("b", 1.0).parent)
+    assert list(before) == list(after) == ["autoregressive", "hsd"]
+    found = compare(before["hsd"], after["hsd"])
+    assert (found.pages, found.texts, figure(found, "end to end").interval.value) == (1, 0, 2)
+    assert before["hsd"].pages["a.pdf", 1].tokens_per_step == 3
+    result = CliRunner().invoke(app, ["compare", str(tmp_path / "a"), str(tmp_path / "b" / "bench.json")])
+    assert "text: not on record" in result.output
+    assert compare(before["hsd"], load_runs(bench("c", 1.0, "cd"))["hsd"]).pages == 0
+    (tmp_path / "c" / "bench.json").write_text('{"samples": [{}]}')
+    with pytest.raises(DocumentError, match="not a bench"):
+        load_runs(tmp_path / "c")
+
+
 def test_pages_that_one_run_lacks_are_counted() -> None:
     found = compare(run([1.0, 2.0, 3.0]), run([1.0]))
     assert (found.pages, len(found.only_before), len(found.only_after)) == (1, 2, 0)

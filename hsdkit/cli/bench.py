@@ -83,6 +83,7 @@ def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> i
     from hsdkit.cli.bench_output import print_result, write_json
     from hsdkit.config import compose
     from hsdkit.documents import NO_INPUT, find_inputs
+    from hsdkit.study.fingerprint import input_digests
     from hsdkit.versions import versions
 
     for given in overrides:
@@ -116,7 +117,8 @@ def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> i
     summaries = summarise(result.samples, references(names))
     print_result(console.console(sys.stdout), result, summaries, names[0])
     made_with = pipeline.versions() if documents else versions(None)
-    path = write_json(Path(configured.output), result, summaries, configured.settings(), made_with)
+    folder, digests = Path(configured.output), input_digests(paths)
+    path = write_json(folder, result, summaries, configured.settings(), made_with, digests)
     console.console().print(f"written: {path}", soft_wrap=True)
     if result.interrupted:
         console.error("interrupted: the figures are those of the turns before")

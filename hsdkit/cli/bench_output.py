@@ -105,13 +105,20 @@ def agreement(summaries: Sequence[Summary], baseline: str) -> list[str]:
 
 
 def write_json(
-    folder: Path, result: BenchResult, summaries: Sequence[Summary], settings: dict[str, Any], versions: dict[str, str]
+    folder: Path,
+    result: BenchResult,
+    summaries: Sequence[Summary],
+    settings: dict[str, Any],
+    versions: dict[str, str],
+    inputs: dict[str, str],
 ) -> Path:
-    """Write bench.json: everything the table is made of. Raises `OutputError`."""
+    """Write bench.json: everything the table is made of; `inputs` are digests of the documents. Raises
+    `OutputError`."""
     content = {
         "settings": settings,
         "versions": versions,
         "machine": machine(),
+        "inputs": inputs,
         "rounds": result.rounds,
         "interrupted": result.interrupted,
         "warm_up_seconds": result.warm_up,
@@ -152,6 +159,7 @@ def _sample_json(s: Sample) -> dict[str, Any]:
         "tokens": len(s.output.tokens),
         "steps": sum(stage.steps for stage in s.output.stages),
         "accepted": sum(stage.accepted for stage in s.output.stages),
+        "emitted": sum(step.emitted for stage in s.output.stages for q in stage.sequences for step in q.steps),
         "forwards": sum(stage.forwards for stage in s.output.stages),
         "finish_reason": s.output.finish_reason,
         "same": s.difference is None,

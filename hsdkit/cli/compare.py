@@ -21,7 +21,9 @@ _MOST_SHOWN = 5
 
 
 def compare(
-    before: Annotated[Path, typer.Argument(metavar="A", help="NAME.json, or a folder of run, sweep or eval.")],
+    before: Annotated[
+        Path, typer.Argument(metavar="A", help="NAME.json, bench.json, or a folder of run, bench, sweep or eval.")
+    ],
     after: Annotated[Path, typer.Argument(metavar="B", help="The same kind of thing.")],
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
     debug: Annotated[bool, console.DebugOption] = False,
@@ -30,10 +32,11 @@ def compare(
 
     Pages are paired; a difference is more than noise where its 95% bootstrap
     interval over pages (and rounds) leaves out "no difference". Of two sweeps,
-    cells of the same values are compared.
+    cells of the same values are compared, of two benches their sides.
 
       hsdkit compare out-before out-after
       hsdkit compare a/report.json b/report.json
+      hsdkit compare before/bench.json after/bench.json
       hsdkit compare out/fig4/cells/KEY1.json out/fig4/cells/KEY2.json
     """
     from hsdkit.study.compare import compare as compared
@@ -54,7 +57,7 @@ def paired(a: dict[str, Run], b: dict[str, Run], before: Path, after: Path) -> l
         return [("", *a.values(), *b.values())]  # type: ignore[list-item]
     labels = [label for label in a if label in b]
     if not labels:
-        raise DocumentError(f"{before} and {after}: no two cells have the same values")
+        raise DocumentError(f"{before} and {after}: nothing in them has the same name")
     return [(label, a[label], b[label]) for label in labels]
 
 
@@ -80,7 +83,10 @@ def lines(found: Comparison) -> list[str]:
         elif i.low == i.high:
             verdict = "nothing to tell noise by" if found.pages == 1 else verdict
         said.append(f"{f.name}: {i.value:.3f}{spread}: {verdict}")
-    said.append(f"text: the same on {found.same_text} of {console.count(found.pages, 'page')}")
+    if found.texts:
+        said.append(f"text: the same on {found.same_text} of {console.count(found.texts, 'page')}")
+    else:
+        said.append("text: not on record (`hsdkit bench` compares the texts of its own sides)")
     for (document, page), distance in found.differing[:_MOST_SHOWN]:
         said.append(f"  {plain(document)}, page {page}: edit distance {distance:.4f}")
     if len(found.differing) > _MOST_SHOWN:

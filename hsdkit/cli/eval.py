@@ -71,6 +71,7 @@ def run_eval(arguments: list[str], quiet: bool) -> int:
     from hsdkit.evaluation.summary import summarise
     from hsdkit.files import make_folder
     from hsdkit.plugins import plugins
+    from hsdkit.study.fingerprint import input_digests
 
     options, rest = split_options(arguments)
     overrides, inputs = split_arguments(rest)
@@ -111,7 +112,8 @@ def run_eval(arguments: list[str], quiet: bool) -> int:
     records = [store.records[item.key] for item in items if item.key in store.records]
     summary = summarise(benchmark, records, options.baseline)
     made_with = sides[config.verifier.name].versions() if waiting and records else None
-    written = write_outputs(folder, benchmark, items, records, head["evaluation"], summary, made_with)
+    digests = input_digests(dict.fromkeys(item.document for item in items))
+    written = write_outputs(folder, benchmark, items, records, head["evaluation"], summary, made_with, digests)
     print_summary(benchmark, summary, len(items))
     for path in (store.path, *written):
         console.console().print(f"written: {path}", soft_wrap=True)

@@ -87,15 +87,17 @@ def write_outputs(
     settings: Mapping[str, Any],
     summary: Mapping[str, Any],
     made_with: Mapping[str, str] | None,
+    inputs: Mapping[str, str],
 ) -> list[Path]:
     """summary.json, and for each side a folder of predictions; returns what was written. `made_with` is None where no
-    page was run this time: what is known from before stands."""
+    page was run this time: what is known from before stands. `inputs` are digests of the documents by path."""
     before = _summary(folder) if made_with is None else {}
     whole = dict(summary) | {
         "edition": benchmark.edition,
         "settings": settings,
         "versions": made_with or before.get("versions") or versions(None),
         "machine": before.get("machine") or machine(),
+        "inputs": before.get("inputs") or dict(inputs),
     }
     written = [write_whole(folder / "summary.json", [dumps(whole) + "\n"])]
     by_key = {item.key: item for item in items}

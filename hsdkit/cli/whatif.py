@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 HELP = """Predict what a recorded run costs and gains on another device, with a model of another size.
 
-Reads the steps in NAME.json of `hsdkit run` or bench.json of `hsdkit bench`
-(which holds both sides, so that predictions stand beside measurements), and
-counts operations and bytes of every pass from the model's config.json.
-Nothing is loaded, no GPU is needed. The acceptance is that of the recording.
+Reads the steps in NAME.json of `hsdkit run`, in bench.json of `hsdkit bench`
+or in a folder of `hsdkit eval` (which hold both sides, so that predictions
+stand beside measurements), and counts operations and bytes of every pass
+from the model's config.json. Nothing is loaded, no GPU is needed. The
+acceptance is that of the recording.
 
 [bold]Options[/]
 
@@ -36,6 +37,8 @@ Nothing is loaded, no GPU is needed. The acceptance is that of the recording.
                    fewer on an image; crops' change in proportion
                    [dim](as recorded)[/]
   threads=N        CPU threads to measure with [dim](as recorded)[/]
+  check=true       how far predictions for this machine are off: each page
+                   predicted from the recording's others, beside what it took
 
 [bold]Examples[/]
 
@@ -43,10 +46,11 @@ Nothing is loaded, no GPU is needed. The acceptance is that of the recording.
   hsdkit whatif out/bench.json                [dim]this machine, and what it took[/]
   hsdkit whatif out/bench.json device=A100,H200 model=hunyuanocr prompt=4000
   hsdkit whatif out/report.json device=L4 model=Qwen/Qwen2.5-VL-7B-Instruct
+  hsdkit whatif out/bench.json check=true
 
 [bold]Exit code[/]  0: predicted; 1: the recording cannot be read; 2: usage."""
 
-_OPTIONS = ("device", "model", "dtype", "prompt", "threads")
+_OPTIONS = ("device", "model", "dtype", "prompt", "threads", "check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Question:
     dtype: str
     prompt: int | None
     threads: int | None
+    check: bool = False
 
 
 def whatif(
@@ -72,8 +77,8 @@ def whatif(
     options, files = split_arguments(arguments or [])
     question = read_question(options)
     if not files:
-        raise ConfigError("no recording: give a NAME.json of `hsdkit run` or a bench.json of `hsdkit bench`")
-    answer(question, [Path(f) for f in files], as_json)
+        raise ConfigError("no recording: give a NAME.json of `hsdkit run`, a bench.json or a folder of `hsdkit eval`")
+    (check if question.check else answer)(question, [Path(f) for f in files], as_json)
 
 
 whatif.__doc__ = HELP
@@ -100,7 +105,13 @@ def read_question(options: list[str]) -> Question:
     model = given.get("model")
     if model == "":
         raise ConfigError("model=: is empty")
-    return Question(devices, model, dtype, _number(given, "prompt", 1_000_000), _number(given, "threads", 1024))
+    if given.get("check", "false") not in ("true", "false"):
+        raise ConfigError(f"check={given['check']}: must be true or false")
+    checked = given.get("check") == "true"
+    if checked and (others := [k for k in given if k not in ("check", "threads")]):
+        raise ConfigError(f"check=true: is for the recorded model on this machine: leave {', '.join(others)} out")
+    prompt, threads = _number(given, "prompt", 1_000_000), _number(given, "threads", 1024)
+    return Question(devices, model, dtype, prompt, threads, checked)
 
 
 def _number(given: dict[str, str], key: str, most: int) -> int | None:
@@ -145,6 +156,21 @@ def answer(question: Question, files: list[Path], as_json: bool) -> None:
     else:
         for note in notes:
             console.warn(note)
+
+
+def check(question: Question, files: list[Path], as_json: bool) -> None:
+    """Predict every recorded page from the others, for this machine, and print both."""
+    from hsdkit.cli.check_output import figures, lines
+    from hsdkit.roofline import CPU, load
+    from hsdkit.roofline.check import check as checked
+
+    records = load(files)
+    if not records.on_cpu:
+        raise ConfigError("check=true: the recording was not made on a CPU, and only this CPU can be measured")
+    shape = find_model(question, records)
+    machine = find_machine(CPU, records.dtype, question.threads or records.threads)
+    held = checked(records, shape, machine, records.dtype)
+    typer.echo(json.dumps(figures(held), indent=1) if as_json else "\n".join(lines(held)))
 
 
 def find_model(question: Question, records: Records) -> Shape:

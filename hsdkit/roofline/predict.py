@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hsdkit.results import StageResult
-from hsdkit.roofline.costs import Cost, decoder_cost, vision_cost
+from hsdkit.roofline.costs import Cost, Pass, decoder_cost, vision_cost
 from hsdkit.roofline.devices import Device, Machine
 from hsdkit.roofline.records import PLAIN, PageRecord, Records
 from hsdkit.roofline.shape import Shape
@@ -165,9 +165,14 @@ def predict(side: SideWork, shape: Shape, machine: Machine, dtype: str) -> Predi
 def _times(made: Work, shape: Shape, machine: Machine, dtype: str) -> Times:
     return Times(
         sum(machine.vision_seconds(shape, n, dtype) for n in made.images),
-        sum(machine.pass_seconds(shape, p, dtype) for p in made.prefills),
-        sum(n * machine.pass_seconds(shape, p, dtype) for p, n in Counter(made.passes).items()),
+        pass_seconds(made.prefills, shape, machine, dtype),
+        pass_seconds(made.passes, shape, machine, dtype),
     )
+
+
+def pass_seconds(passes: Iterable[Pass], shape: Shape, machine: Machine, dtype: str) -> float:
+    """Of all of them together."""
+    return sum(n * machine.pass_seconds(shape, p, dtype) for p, n in Counter(passes).items())
 
 
 def speedup_of_sums(plain: Cost, other: Cost, device: Device, dtype: str) -> float:

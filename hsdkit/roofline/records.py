@@ -1,4 +1,5 @@
-"""Recorded steps out of result files: a NAME.json of `hsdkit run` (one side), a bench.json (every side, same run)."""
+"""Recorded steps out of result files: a NAME.json of `hsdkit run` (one side), a bench.json or the results.jsonl of an
+evaluation (every side, same run)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any
 
 from hsdkit.errors import DocumentError
 from hsdkit.results import DocumentResult, StageResult
-from hsdkit.results_json import stage_from_json
+from hsdkit.results_json import page_from_json, stage_from_json
 
 #: The side that is plain decoding.
 PLAIN = "autoregressive"
@@ -93,8 +94,18 @@ def load(paths: Iterable[Path]) -> Records:
     return Records(pages, first.settings, first.versions, first.threads, sum(r.skipped for r in found))
 
 
+#: What a folder of `hsdkit eval` keeps its pages in, and what it ends with.
+_EVALUATION, _SUMMARY = "results.jsonl", "summary.json"
+
+
 def _load(path: Path) -> Records:
+    if (path / "sweep.json").exists():
+        raise DocumentError(f"{path}: a sweep keeps no steps: record the pages with `hsdkit bench`")
+    if path.is_dir():
+        path /= _EVALUATION
     try:
+        if path.name == _EVALUATION:
+            return _evaluation(path)
         data = json.loads(path.read_bytes())
         if "samples" not in data:
             return _run(DocumentResult.load(path))
@@ -105,7 +116,8 @@ def _load(path: Path) -> Records:
         raise DocumentError(f"{path}: {e.strerror}") from e
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise DocumentError(
-            f"{path}: not a NAME.json of `hsdkit run` or a bench.json of `hsdkit bench` ({type(e).__name__}: {e})"
+            f"{path}: not a NAME.json of `hsdkit run`, a bench.json of `hsdkit bench` or a folder of `hsdkit eval` "
+            f"({type(e).__name__}: {e})"
         ) from e
 
 
@@ -117,6 +129,28 @@ def _bench(data: dict[str, Any]) -> Records:
     ]
     threads = (data.get("machine") or {}).get("torch_threads")
     return Records(tuple(pages), data["settings"], data["versions"], threads, len(data.get("failures", ())))
+
+
+def _evaluation(path: Path) -> Records:
+    """Both sides, where there were two."""
+    pages: list[PageRecord] = []
+    skipped = 0
+    settings: dict[str, Any] = {}
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            data = json.loads(line)
+            if "evaluation" in data:
+                settings = next(iter(data["evaluation"]["sides"].values()))
+                continue
+            for name, side in data["sides"].items():
+                page = page_from_json(side["page"])
+                if page.error is None and page.stages:
+                    pages.append(PageRecord(data["document"], data["page"], name, page.draft.seconds, page.stages))
+                else:
+                    skipped += 1
+    summary = json.loads((path.parent / _SUMMARY).read_bytes())
+    threads = summary["machine"].get("torch_threads")
+    return Records(tuple(pages), settings, summary["versions"], threads, skipped)
 
 
 def _run(document: DocumentResult) -> Records:

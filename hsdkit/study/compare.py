@@ -40,8 +40,9 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """`known` tells whether both runs recorded what is in their documents; `inputs` are those whose content changed.
-    `figures` come from the pages that both runs have; `same_text` counts those whose Markdown is the same, and
-    `differing` names the others with their edit distance, 0..1, the largest first."""
+    `figures` come from the pages that both runs have; of the `texts` pages whose Markdown both runs kept, `same_text`
+    counts those where it is the same, and `differing` names the others with their edit distance, 0..1, the largest
+    first."""
 
     settings: tuple[Change, ...]
     versions: tuple[Change, ...]
@@ -51,6 +52,7 @@ class Comparison:
     only_before: tuple[PageKey, ...]
     only_after: tuple[PageKey, ...]
     figures: tuple[Figure, ...]
+    texts: int
     same_text: int
     differing: tuple[tuple[PageKey, float], ...]
 
@@ -61,7 +63,8 @@ def compare(before: Run, after: Run, seed: int = SEED) -> Comparison:
     changed = {c.what for c in inputs}
     common = [k for k in before.pages if k in after.pages and k[0] not in changed]
     pairs = [(before.pages[k], after.pages[k]) for k in common]
-    distances = {k: edit_share(a.text, b.text) for k, (a, b) in zip(common, pairs, strict=True) if a.text != b.text}
+    apart = {k: d for k, (a, b) in zip(common, pairs, strict=True) if (d := _distance(a, b)) is not None}
+    distances = {k: d for k, d in apart.items() if d > 0}
     return Comparison(
         settings=changes(before.settings, after.settings),
         versions=changes(before.versions, after.versions),
@@ -70,10 +73,18 @@ def compare(before: Run, after: Run, seed: int = SEED) -> Comparison:
         pages=len(common),
         only_before=tuple(k for k in before.pages if k not in after.pages),
         only_after=tuple(k for k in after.pages if k not in before.pages),
-        figures=_figures(pairs, list(distances.values()), seed) if pairs else (),
-        same_text=len(common) - len(distances),
+        figures=_figures(pairs, list(apart.values()), seed) if pairs else (),
+        texts=len(apart),
+        same_text=len(apart) - len(distances),
         differing=tuple(sorted(distances.items(), key=lambda d: -d[1])),
     )
+
+
+def _distance(a: RunPage, b: RunPage) -> float | None:
+    """Between the texts, 0..1; None where one of them was not kept."""
+    if a.text is None or b.text is None:
+        return None
+    return edit_share(a.text, b.text) if a.text != b.text else 0.0
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
@@ -89,8 +100,8 @@ def _figures(pairs: Sequence[tuple[RunPage, RunPage]], distances: Sequence[float
             found.append(Figure(f"{name}, B over A", ratio_interval(a, b, seed=seed), 1))
     steps = mean_interval([b.tokens_per_step - a.tokens_per_step for a, b in pairs], seed=seed)
     found.append(Figure("tokens a step, B minus A", steps, 0))
-    apart = [*distances, *[0.0] * (len(pairs) - len(distances))]
-    found.append(Figure("edit distance between the texts", mean_interval(apart, seed=seed), 0))
+    if distances:
+        found.append(Figure("edit distance between the texts", mean_interval(distances, seed=seed), 0))
     for name in dict.fromkeys(n for a, _ in pairs for n in a.metrics):
         values = [b.metrics[name] - a.metrics[name] for a, b in pairs if name in a.metrics and name in b.metrics]
         if values:

@@ -16,7 +16,7 @@ from hsdkit.study import evaluated, fates
 from hsdkit.study.fingerprint import relevant
 from hsdkit.study.groups import by_document, by_group, by_prefill_share, group_names
 from hsdkit.study.plots import MATPLOTLIB, Plot, draw
-from hsdkit.study.records import CellRecord, Store
+from hsdkit.study.records import CellRecord, PageRecord, Store
 from hsdkit.study.runs import flat
 from hsdkit.study.statistics import RESAMPLES, SEED
 from hsdkit.study.tables import Table, cells_table, to_csv, to_latex, to_markdown
@@ -67,8 +67,12 @@ def _fates(records: Sequence[CellRecord]) -> dict[str, Callable[..., Table | Non
     if len({p.document for r in records for p in r.pages}) > 1:
         found["document"] = partial(fates.by_part, name="document", part=lambda p: Path(p.document).name)
     for name in group_names(records):
-        found[name] = partial(fates.by_part, name=name, part=lambda p, n=name: p.groups.get(n))
+        found[name] = partial(fates.by_part, name=name, part=partial(_group, name))
     return found
+
+
+def _group(name: str, page: PageRecord) -> str | None:
+    return page.groups.get(name)
 
 
 def _facts(records: Sequence[CellRecord]) -> list[tuple[str, str]]:

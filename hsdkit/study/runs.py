@@ -1,4 +1,4 @@
-"""Reads what is to be compared: results of `run`, of `eval`, of a sweep or one of its cells, all as `Run`."""
+"""Reads what is to be compared: results of `run`, `eval` and `bench`, of a sweep or one of its cells, all as `Run`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from hsdkit.totals import Totals
 #: (document name, page number), or the key of a benchmark's page.
 PageKey = tuple[str, int]
 
-EVALUATION = "results.jsonl"
+EVALUATION, BENCH = "results.jsonl", "bench.json"
 
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """One page: seconds end to end and of decoding (drafting included), one a round; tokens per step; the Markdown.
-    `metrics` are a benchmark's figures of this page, and `edit`, the distance to plain decoding, where known."""
+    """One page: seconds end to end and of decoding (drafting included), one a round; tokens per step; the Markdown,
+    None where it was not kept. `metrics` are a benchmark's figures of this page, and `edit`, the distance to plain
+    decoding, where known."""
 
     e2e: tuple[float, ...]
     decode: tuple[float, ...]
     tokens_per_step: float
-    text: str
+    text: str | None
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -47,17 +48,22 @@ class Run:
 
 
 def load_runs(path: Path) -> dict[str, Run]:
-    """The runs at `path`: one, named "", or a sweep's by the labels of their cells. Raises `DocumentError`."""
+    """The runs at `path`: one, named "", or a sweep's by the labels of their cells, a bench's by its sides. Raises
+    `DocumentError`."""
     if path.is_dir():
         if (path / "sweep.json").exists():
             return {_label(r): _cell(r, path) for r in Store(path).cells() if r.pages}
         if (path / EVALUATION).exists():
             return {"": _evaluation(path / EVALUATION)}
+        if (path / BENCH).exists():
+            return load_runs(path / BENCH)
         return {"": _documents(str(path), _results(path))}
     try:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError) as e:
         raise DocumentError(f"{path}: cannot be read: {e.strerror if isinstance(e, OSError) else e}") from None
+    if isinstance(data, dict) and "samples" in data:
+        return _bench(data, path)
     if isinstance(data, dict) and "schema" in data:
         return {"": _cell(_record(path), path)}
     return {"": _documents(str(path), [DocumentResult.load(path)])}
@@ -66,10 +72,10 @@ def load_runs(path: Path) -> dict[str, Run]:
 def _results(folder: Path) -> list[DocumentResult]:
     found = []
     for file in sorted(folder.glob("*.json")):
-        if not file.name.endswith(".drafts.json") and file.name != "bench.json":
+        if not file.name.endswith(".drafts.json") and file.name != BENCH:
             found.append(DocumentResult.load(file))
     if not found:
-        raise DocumentError(f"{folder}: holds no results of `hsdkit run`, `sweep` or `eval`")
+        raise DocumentError(f"{folder}: holds no results of `hsdkit run`, `bench`, `sweep` or `eval`")
     return found
 
 
@@ -96,6 +102,33 @@ def page_of(page: PageResult, metrics: Mapping[str, float] | None = None) -> Run
     """A page of `hsdkit run` or `eval`."""
     per_step = Totals.of(page).tokens_per_step
     return RunPage((page.seconds,), (decode_seconds(page),), per_step, page.markdown, metrics or {})
+
+
+def _bench(data: dict[str, Any], path: Path) -> dict[str, Run]:
+    """The sides of a bench, by name. It keeps no texts, only whether outputs are the same within it."""
+    try:
+        settings = flat(relevant(data["settings"])) | {"rounds": data["rounds"]}
+        about = {k: v for k, v in data["machine"].items() if v not in ("", None)}
+        versions = data["versions"] | {k: str(v) for k, v in about.items()}
+        inputs = {Path(name).name: digest for name, digest in data.get("inputs", {}).items()}
+        sides: dict[str, dict[PageKey, list[dict[str, Any]]]] = {}
+        for sample in data["samples"]:
+            key = Path(sample["document"]).name, int(sample["page"])
+            sides.setdefault(sample["side"], {}).setdefault(key, []).append(sample)
+        return {
+            name: Run(f"{path}, {name}", settings, versions, inputs, {k: _benched(s) for k, s in pages.items()})
+            for name, pages in sides.items()
+        }
+    except (KeyError, TypeError, AttributeError, ValueError) as e:
+        raise DocumentError(f"{path}: not a bench.json of `hsdkit bench`: {type(e).__name__}: {e}") from None
+
+
+def _benched(samples: Iterable[Mapping[str, Any]]) -> RunPage:
+    """Of the tokens of a page, the first of each sequence comes from the prefill, the others from its steps."""
+    rounds = list(samples)
+    last = rounds[-1]
+    per_step = last["emitted"] / last["steps"] if last["steps"] else 0.0
+    return RunPage(tuple(s["e2e"] for s in rounds), tuple(s["decode"] for s in rounds), per_step, None)
 
 
 def _record(path: Path) -> CellRecord:
@@ -136,16 +169,19 @@ def _evaluation(file: Path) -> Run:
             failed.append((record.key, record.page))
         else:
             pages[record.key, record.page] = page_of(side.page, _numbers(side.measured or {}))
-    return Run(str(file.parent), settings, _made_with(file.parent), {}, pages, tuple(failed))
+    versions, digests = _made_with(file.parent)
+    inputs = {record.key: digests.get(record.document, "") for record in records}
+    return Run(str(file.parent), settings, versions, inputs, pages, tuple(failed))
 
 
-def _made_with(folder: Path) -> dict[str, str]:
-    """Versions and machine of an evaluation that came to its end."""
+def _made_with(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Versions and machine, and digests of the documents by path, of an evaluation that came to its end."""
     try:
         summary = json.loads((folder / "summary.json").read_bytes())
-        return {k: str(v) for part in ("versions", "machine") for k, v in summary.get(part, {}).items()}
+        made = {k: str(v) for part in ("versions", "machine") for k, v in summary.get(part, {}).items()}
+        return made, {str(k): str(v) for k, v in summary.get("inputs", {}).items()}
     except (OSError, ValueError, AttributeError):
-        return {}
+        return {}, {}
 
 
 def _numbers(measured: Mapping[str, Any]) -> dict[str, float]:
