@@ -226,7 +226,8 @@ class PreparingProcess:
 
     @contextlib.contextmanager
     def limited(self, seconds: float, option: str) -> Iterator[None]:
-        """End the process when what is done here takes longer."""
+        """End the process when what is done here takes longer. What it said before is forgotten."""
+        self._log.clear()
 
         def end() -> None:
             self._time_is_up = f"took more than {seconds:g} s ({option})"
@@ -297,7 +298,7 @@ def _prepared(done: dict[str, Any], page: Page | None, number: int, megabytes: i
 
 
 def _naming_bound(said: str, megabytes: int) -> str:
-    return f"{said} (page_memory={megabytes})" if "MemoryError" in said else said
+    return f"{said.rstrip(': ')} (page_memory={megabytes})" if "MemoryError" in said else said
 
 
 def _fatal(message: dict[str, Any]) -> PluginError | ConfigError:
