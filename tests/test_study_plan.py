@@ -152,3 +152,8 @@ def test_fingerprints_change_with_what_a_measurement_depends_on(tmp_path: Path) 
     (moved / "a.pdf").write_bytes(b"one")
     drafts.write_bytes(b"other drafts")
     assert fingerprint(settings, input_digests([moved / "a.pdf"]), rounds=3) != first
+
+
+def test_a_limit_on_the_seconds_of_a_page_has_no_place_where_they_are_measured() -> None:
+    with pytest.raises(ConfigError, match="page_seconds: pages are measured as a whole"):
+        plan("verifier.tau=0.5,1", "page_seconds=2")

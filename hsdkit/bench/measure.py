@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from hsdkit.bench.sample import Output, Sample, difference
 from hsdkit.bench.sides import Side
+from hsdkit.config import RunConfig
 from hsdkit.documents import Document, Page
-from hsdkit.errors import HsdkitError
+from hsdkit.errors import ConfigError, HsdkitError
 from hsdkit.protocols import Target
 from hsdkit.regions import Draft
 
@@ -42,6 +43,15 @@ class BenchResult:
 MakeDraft = Callable[[Page], tuple[Draft, tuple[str, ...]]]
 #: Called before each turn with (round from 0, document name, page number).
 OnTurn = Callable[[int, str, int], None]
+
+
+def check_measurable(config: RunConfig) -> None:
+    """Raises `ConfigError` for a limit under which no side would be measured on whole pages. What `on_failure` says is
+    not done here: a page that fails is left out on all sides."""
+    if config.page_seconds is not None:
+        raise ConfigError(
+            "page_seconds: pages are measured as a whole; leave it out, verifier.max_new_tokens limits them"
+        )
 
 
 def measure(

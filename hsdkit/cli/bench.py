@@ -79,7 +79,7 @@ def split_own(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
 
 def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> int:
     """Measure, print the table to stdout, write bench.json; returns the exit code."""
-    from hsdkit.bench import GENERATE, measure, summarise
+    from hsdkit.bench import GENERATE, check_measurable, measure, summarise
     from hsdkit.cli.bench_output import print_result, write_json
     from hsdkit.config import compose
     from hsdkit.documents import NO_INPUT, find_inputs
@@ -94,6 +94,7 @@ def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> i
     rounds = parse_rounds(own.get("rounds", str(DEFAULT_ROUNDS)))
     overrides = ["reuse_drafts=false", *overrides]  # drafting is part of what is measured
     configured = compose(overrides, inputs=inputs)
+    check_measurable(configured)
     names = parse_verifiers(own.get("verifiers"), configured.verifier.name)
     configs = {name: _with_verifier(overrides, inputs, name, configured) for name in names if name != GENERATE}
     if not configured.input:

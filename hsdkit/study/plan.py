@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from hsdkit.bench import check_measurable
 from hsdkit.config import RunConfig, compose
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.plugins import Plugins
@@ -49,7 +50,9 @@ def make_plan(
         overrides = [*fixed, *(o for value in values for o in value.overrides)]
         at = tuple(value.label for value in values)
         try:
-            cells.append(Cell(at, compose(overrides, inputs=inputs, registry=registry)))
+            config = compose(overrides, inputs=inputs, registry=registry)
+            check_measurable(config)
+            cells.append(Cell(at, config))
         except (ConfigError, PluginError) as e:
             cells.append(Cell(at, None, str(e)))
     if all(c.config is None for c in cells):
