@@ -18,7 +18,7 @@ from hsdkit.report.figures import histogram, strip, ticks, timeline
 from hsdkit.report.safe_html import render
 from hsdkit.report.tokens import Origin, Run, runs, shares
 from hsdkit.report.writer import duration
-from hsdkit.results import PageResult, SequenceResult, StageResult, StageTimes, Step
+from hsdkit.results import Attempt, PageResult, SequenceResult, StageResult, StageTimes, Step
 
 HOSTILE = (
     "</title></pre><script>alert(1)</script><img src=x onerror=alert(1)>\" onmouseover='alert(1)' {{ 7*7 }} &amp; \x00"
@@ -273,6 +273,15 @@ def test_a_failed_page_and_an_empty_document_are_told(tmp_path: Path) -> None:
     assert "1 failed" in "".join(Structure(html).text)
     Structure(write(tmp_path / "e.html", error="a.pdf: the file is empty"))
     Structure(write(tmp_path / "n.html", a_page(stages=(), draft=Draft())))
+
+
+def test_a_page_that_no_model_read_says_so(tmp_path: Path) -> None:
+    attempts = (Attempt("read", "error", "MemoryError", 0.2), Attempt("draft", kept=True))
+    drafted = a_page(stages=(), attempts=attempts, origin="draft")
+    said = "".join(Structure(write(tmp_path / "r.html", drafted, a_page(2, finish_reason="time"))).text)
+    assert "The model did not read this page" in said
+    assert "Attempts: read (error, 200 ms), draft (well, kept, 0.0 ms)" in said
+    assert "its time (page_seconds) was over" in said
 
 
 def test_pages_are_on_disk_before_the_report_ends(tmp_path: Path) -> None:

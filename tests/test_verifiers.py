@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,6 +17,7 @@ from models import make
 from PIL import Image, ImageDraw, ImageFont
 from rapidfuzz import fuzz
 
+from hsdkit.deadline import EngineUntil
 from hsdkit.documents import Page
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.protocols import SUFFIX_TREES, Decoded, DecodeRequest, Engine, Verdict
@@ -273,3 +275,39 @@ def test_hsd_is_exact_on_other_architectures(architecture: str, tmp_path: Path) 
 def test_options_out_of_range_name_the_valid_ones(name: str, wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         plugins().component("verifier", name).config(**wrong)
+
+
+class Watched:
+    """The engine; `left` is how many seconds each batch was given."""
+
+    def __init__(self) -> None:
+        self.left: list[float] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(engine(), name)
+
+    def decode(self, requests: Sequence[DecodeRequest], settings: Any, on_text: Any = None) -> Decoded:
+        self.left.append(settings.deadline - time.monotonic())
+        return engine().decode(requests, settings, on_text)
+
+
+def within(seconds: float) -> tuple[Watched, Verdict]:
+    watched, registry = Watched(), plugins()
+    config = registry.component("verifier", "hsd").config(max_new_tokens=150, stage1="always")
+    limited = EngineUntil(watched, time.monotonic() + seconds)  # type: ignore[arg-type]
+    return watched, registry.build("verifier", "hsd", config).verify(page(), good(), target(), limited)
+
+
+def test_stage_1_may_take_half_of_the_time_that_is_left_and_the_page_the_rest() -> None:
+    watched, verdict = within(1000)
+    regions, whole = watched.left
+    assert 450 < regions <= 500
+    assert 900 < whole <= 1000
+    assert tokens(verdict) == tokens(plain())
+
+
+def test_when_the_time_is_over_no_region_is_read() -> None:
+    watched, verdict = within(0)
+    assert len(watched.left) == 1
+    assert (verdict.finish_reason, tokens(verdict)) == ("time", tokens(plain())[:1])
+    assert "Stage 1 left out: the page's time (page_seconds) was over before" in verdict.notes
