@@ -195,6 +195,9 @@ class Engine(Protocol):
 
     Where a page has a limited time, its verifier is handed an engine that ends everything in time (`DecodeSettings`);
     `deadline` then says when that is, for verifiers that have to share the time out.
+
+    An engine that may be used from several threads also has `pages_at_once: int`, the number of pages in flight beyond
+    which it gains little (valid once it is loaded); without it pages are decoded one after the other.
     """
 
     def load(self) -> None:
@@ -225,7 +228,9 @@ class Verdict:
 
 
 class Verifier(Protocol):
-    """A decoding strategy. `uses_draft` false: no drafter is run for it. `settings` are its decoding settings.
+    """A decoding strategy; `verify` may be called from several threads at the same time.
+
+    `uses_draft` false: no drafter is run for it. `settings` are its decoding settings.
 
     A verifier that asks the model something else than plain decoding of the page does (another prompt, crops only) has
     `exact = False`: its output differs from plain decoding even where tau is 1.

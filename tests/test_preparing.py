@@ -211,3 +211,20 @@ def test_closing_ends_a_page_that_hangs_and_leaves_nothing_behind(make: Make, th
     assert len(found) == 1
     assert not alive(pid(first))
     assert set(glob.glob(f"{tempfile.gettempdir()}/hsdkit-*")) <= folders
+
+
+def test_pages_are_counted_apart(make: Make, three: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pdf"
+    broken.write_bytes(b"%PDF-1.7 nothing")
+    preparer = make("verifier.uses_draft=no")
+    assert preparer.count(three) == 3
+    for path, said in ((broken, "broken.pdf: is a broken PDF"), (tmp_path / "none.pdf", "no such file")):
+        with pytest.raises(DocumentError, match=said):
+            preparer.count(path)
+    assert preparer.prepare(PageTask(three, 2), None).page is not None
+    fifo = tmp_path / "endless.pdf"
+    os.mkfifo(fifo)  # opening it waits for somebody who writes
+    slow = make("verifier.uses_draft=no", seconds=1.0)
+    with pytest.raises(DocumentError, match=r"endless.pdf: the process that opened it took more than 1 s"):
+        slow.count(fifo)
+    assert slow.count(three) == 3

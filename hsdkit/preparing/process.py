@@ -20,6 +20,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from hsdkit.documents import Page
@@ -73,41 +74,59 @@ class ProcessPreparer:
             return self._prepare(task, cost)
 
     def _prepare(self, task: PageTask, cost: AskCost | None) -> Prepared:
-        process = self._ready()
-        start = time.perf_counter()
         page: Page | None = None
-        name, where = task.path.name, f"{task.path.name}, page {task.number}"
+        start = time.perf_counter()
         try:
-            with process.limited(self._bounds.seconds, f"prepare_seconds={self._bounds.seconds:g}"):
-                process.send(_request(task, judge=cost is not None))
+            with self._asked(task, judge=cost is not None) as process:
                 while True:
                     message, pixels = process.receive(self._recipe.opening.max_pixels * 3)
                     if "page" in message:
                         page = _page(message["page"], pixels, task.number)
                     elif "ask" in message and cost is not None:
                         process.send(asdict(cost()))
-                    elif "fatal" in message:
-                        raise _fatal(message)
                     else:
-                        prepared = _prepared(message["done"], page, task.number, self._bounds.megabytes)
-                        worn = message["rss"] > _WORN * 1e6 * self._bounds.megabytes
-                        break
-        except BaseException as e:
-            self._end(process)  # whatever it would still say must not be taken for another page's
-            if isinstance(e, (PluginError, ConfigError)) or not isinstance(e, Exception):
-                raise
-            log.debug("%s: lost the process that prepared it", where, exc_info=True)
-            why = str(e) if isinstance(e, ProcessLost) else f"answered nonsense ({type(e).__name__}: {e})"
+                        process.rss = message["rss"]
+                        return _prepared(message["done"], page, task.number, self._bounds.megabytes)
+        except ProcessLost as e:
             seconds = time.perf_counter() - start
             if page is None:
-                return Prepared(task.number, error=f"{where}: the process that prepared it {why}", seconds=seconds)
+                where = f"{task.path.name}, page {task.number}"
+                return Prepared(task.number, error=f"{where}: the process that prepared it {e}", seconds=seconds)
             drafter = self._recipe.drafter or "none"
-            notes = (f"no draft: drafter {drafter!r} failed: its process {why}",)
+            notes = (f"no draft: drafter {drafter!r} failed: its process {e}",)
             return Prepared(task.number, page, Draft(drafter=drafter, seconds=seconds), notes, seconds=seconds)
-        if worn:
-            log.debug("%s: replaced the process that prepared it, it holds much memory", name)
+
+    def count(self, path: Path, password: str | None = None) -> int:
+        """How many pages a file has. Raises `DocumentError` when it cannot be opened, or does harm to the process."""
+        with self._busy:
+            try:
+                with self._asked(PageTask(path, 0, password=password), judge=False) as process:
+                    message, _ = process.receive()
+                    process.rss = message["rss"]
+                    count, error = message.get("count"), message.get("error")
+            except ProcessLost as e:
+                raise DocumentError(f"{path.name}: the process that opened it {e}") from None
+        if not isinstance(count, int):
+            raise DocumentError(_naming_bound(str(error), self._bounds.megabytes))
+        return count
+
+    @contextlib.contextmanager
+    def _asked(self, task: PageTask, judge: bool) -> Iterator[PreparingProcess]:
+        """A process that has been asked for the task and whose answers are awaited within the time of a page. Raises
+        `ProcessLost` for whatever goes wrong with it; it is replaced then, and when it has grown."""
+        process = self._ready()
+        try:
+            with process.limited(self._bounds.seconds, f"prepare_seconds={self._bounds.seconds:g}"):
+                process.send(_request(task, judge))
+                yield process
+        except BaseException as e:
+            self._end(process)  # whatever it would still say must not be taken for another page's
+            if isinstance(e, (ProcessLost, PluginError, ConfigError)) or not isinstance(e, Exception):
+                raise
+            raise ProcessLost(f"answered nonsense ({type(e).__name__}: {e})") from e
+        if process.rss > _WORN * 1e6 * self._bounds.megabytes:
+            log.debug("a process that prepares pages is replaced: it holds %d MB", process.rss // 1_000_000)
             self._end(process)
-        return prepared
 
     def close(self) -> None:
         with self._lock:
@@ -180,6 +199,7 @@ class PreparingProcess:
         said = io.TextIOWrapper(self._process.stderr, encoding="utf-8", errors="replace")
         self._logging = threading.Thread(target=_keep, args=(said, self._log), daemon=True)
         self._logging.start()
+        self.rss = 0
         self._is_ready = False
         self._time_is_up = ""
         with contextlib.suppress(ProcessLost):  # which the first answer will say again
@@ -205,9 +225,7 @@ class PreparingProcess:
         if self._is_ready:
             return
         with self.limited(START_SECONDS, "to start"):
-            message, _ = self.receive()
-        if "fatal" in message:
-            raise _fatal(message)
+            self.receive()
         self._is_ready = True
 
     def send(self, message: dict[str, Any], blob: bytes = b"") -> None:
@@ -218,11 +236,15 @@ class PreparingProcess:
             raise self._lost() from None
 
     def receive(self, most: int = 0) -> tuple[dict[str, Any], bytes]:
-        """Raises `ProcessLost`."""
+        """Raises `ProcessLost`, and `PluginError` or `ConfigError` when it says that no page can be prepared."""
         try:
-            return receive(self._answers, most)
+            message, blob = receive(self._answers, most)
         except WireError as e:
             raise self._lost("" if str(e) == "ended" else str(e)) from None
+        if "fatal" in message:
+            kind = ConfigError if message["fatal"] == "ConfigError" else PluginError
+            raise kind(str(message.get("error")))
+        return message, blob
 
     @contextlib.contextmanager
     def limited(self, seconds: float, option: str) -> Iterator[None]:
@@ -299,8 +321,3 @@ def _prepared(done: dict[str, Any], page: Page | None, number: int, megabytes: i
 
 def _naming_bound(said: str, megabytes: int) -> str:
     return f"{said.rstrip(': ')} (page_memory={megabytes})" if "MemoryError" in said else said
-
-
-def _fatal(message: dict[str, Any]) -> PluginError | ConfigError:
-    kind = ConfigError if message["fatal"] == "ConfigError" else PluginError
-    return kind(str(message["error"]))

@@ -4,7 +4,8 @@ It is told a `Recipe` (pickled: that comes from the parent) and its memory bound
 `{"fatal": ...}`, and then for each task
 - `{"page": ...}` with its pixels (RGB, row by row) as soon as it is rendered,
 - `{"ask": "cost"}` where whether drafting pays depends on the cost of decoding, which it is told in answer,
-- `{"done": ...}`: the draft, or the page's error.
+- `{"done": ...}`: the draft, or the page's error,
+or where page 0 is asked for `{"count": ...}`, the number of the file's pages, or `{"error": ...}`.
 Nothing of it knows a model, and torch is never imported.
 """
 
@@ -17,14 +18,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from hsdkit.documents import Page
-from hsdkit.errors import ConfigError, PluginError
+from hsdkit.errors import ConfigError, DocumentError, PluginError
 from hsdkit.pays import Experience, PlainCost
 from hsdkit.plugins import plugins
 from hsdkit.preparing.local import Local, Recipe
-from hsdkit.preparing.page import PageTask, Prepared
+from hsdkit.preparing.page import Opening, PageTask, Prepared
 from hsdkit.preparing.wire import WireError, receive, send
 from hsdkit.results_json import draft_to_json
-from hsdkit.workers.serve import end_with_parent, resident_bytes, take_channels
+from hsdkit.workers.serve import describe, end_with_parent, resident_bytes, take_channels
 
 #: Most bytes of a recipe.
 _MOST = 10_000_000
@@ -64,12 +65,25 @@ def _serve(answers: IO[bytes], requests: IO[bytes]) -> None:
         with contextlib.suppress(OSError):  # not there any more
             os.chdir(asked["folder"])
         task = PageTask(Path(asked["path"]), asked["number"], "", asked["rotate"], asked["password"])
+        if task.number == 0:
+            send(answers, _count(recipe.opening, task) | {"rss": resident_bytes()})
+            continue
         try:
             prepared = local.prepare(task, cost if asked["judge"] else None, seen)
         except (ConfigError, PluginError) as e:
             send(answers, {"fatal": type(e).__name__, "error": str(e)})
             return
         send(answers, {"done": _outcome(prepared), "rss": resident_bytes()})
+
+
+def _count(opening: Opening, task: PageTask) -> dict[str, Any]:
+    try:
+        with opening.open(task.path, password=task.password) as document:
+            return {"count": document.count}
+    except DocumentError as e:
+        return {"error": str(e)}
+    except Exception as e:  # whatever a file does to its reader
+        return {"error": f"{task.path.name}: {describe(e)}"}
 
 
 def _described(page: Page) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -50,16 +51,18 @@ def without_extremes(image: Image) -> Image:
 
 
 class OfLastImage(Generic[T]):
-    """A function of an image that remembers what it said of the last one: a page is asked about several times."""
+    """A function of an image that remembers what it said of the last one: a page is asked about several times. For each
+    thread by itself: pages in flight have one each."""
 
     def __init__(self, function: Callable[[Image], T]) -> None:
         self._function = function
-        self._last: tuple[weakref.ref[Image], T] | None = None
+        self._of_thread = threading.local()
 
     def __call__(self, image: Image) -> T:
-        if self._last is None or self._last[0]() is not image:
-            self._last = weakref.ref(image), self._function(image)
-        return self._last[1]
+        last: tuple[weakref.ref[Image], T] | None = getattr(self._of_thread, "last", None)
+        if last is None or last[0]() is not image:
+            last = self._of_thread.last = weakref.ref(image), self._function(image)
+        return last[1]
 
 
 def without_blank_foot(image: Image, margin: int, inked: NDArray[np.bool_] | None = None) -> Image:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -51,6 +52,7 @@ class HSD:
         self._stage1 = config.stage1
         self._margin = config.region_margin
         self._expectations = Expectations()
+        self._learning = threading.Lock()
         self._image_cost: ImageCost | None = None
 
     def verify(
@@ -73,7 +75,8 @@ class HSD:
         stage = page_stage(page, drafts, target, engine, self.settings, on_text)
         if drafts and self._stage1 == "auto":  # a fixed choice needs no forecast, and none of its measurements
             wrong = None if before else wrong_characters(draft.readable)
-            self._expectations.learn(stage, page.width * page.height, wrong, engine)
+            with self._learning:
+                self._expectations.learn(stage, page.width * page.height, wrong, engine)
         return page_verdict(stage, page, target, (why_not,) if why_not else (), before)
 
     def _why_not(self, page: Page, draft: Draft, crops: Sequence[Crop], target: Target, engine: Engine) -> str | None:

@@ -7,6 +7,7 @@ its draft model. Heads trained on the target (EAGLE, Medusa) are for a plugin th
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,6 +68,7 @@ class Vsd:
         self.config = config
         self.settings = config.settings
         self._assistant: tuple[Target, Any] | None = None
+        self._loading = threading.Lock()
 
     def verify(
         self, page: Page, draft: Draft, target: Target, engine: Engine, on_text: OnText | None = None
@@ -77,9 +79,10 @@ class Vsd:
         if decode is None:
             raise ConfigError("verifier=vsd: this engine takes no draft model; choose engine=transformers")
         engine.load()  # the smaller model goes where the target is
-        if self._assistant is None:
-            self._assistant = assistant_for(target, self.config)
-        smaller, model = self._assistant
+        with self._loading:
+            if self._assistant is None:
+                self._assistant = assistant_for(target, self.config)
+            smaller, model = self._assistant
         guesses = ModelMatcher(model, DecodeRequest(smaller.view(page.image), smaller.prompt(None)), self.config.tokens)
         request = DecodeRequest(target.view(page.image), target.prompt(None))
         decoded = decode([request], self.settings, [guesses], on_text)
