@@ -33,11 +33,14 @@ def file_digest(path: Path) -> str:
 
 
 def write_whole(path: Path, pieces: Iterable[str]) -> Path:
-    """Write the pieces into a neighbour first, which then takes the file's place. Raises `OutputError`."""
+    """Write the pieces into a neighbour first, which then takes the file's place, so that even if the power fails there
+    is the old file or the new one. Raises `OutputError`."""
     draft = path.with_name(f".{path.name}.part")
     try:
         with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
             file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(draft, path)
     except OSError as e:
         raise OutputError(f"{path}: cannot be written: {e.strerror}; choose another folder with output=FOLDER") from e

@@ -113,7 +113,7 @@ class Pipeline:
     def open(self, path: str | os.PathLike[str], *, pages: str | None = None, password: str | None = None) -> Document:
         """The document as this run sees it (`pages`, `dpi`, `password`, ...), or these `pages` of it, or with this
         `password`. Raises `DocumentError`."""
-        return self.opening.open(path, pages=pages or self.config.pages)
+        return self.opening.open(path, pages=pages or self.config.pages, password=password)
 
     @property
     def opening(self) -> Opening:

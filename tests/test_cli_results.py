@@ -22,7 +22,7 @@ def test_a_document_becomes_markdown_and_json(workplace: Path):
     document = load("out/report.json")
     assert [p.number for p in document.pages] == [1, 2]
     assert document.versions["model"] == "toy-checkpoint"
-    assert sorted(os.listdir("out")) == ["report.json", "report.md"]
+    assert sorted(os.listdir("out")) == [".hsdkit-job.sqlite", "report.json", "report.md"]
 
 
 def test_json_holds_summary_histogram_and_times(workplace: Path):

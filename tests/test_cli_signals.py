@@ -69,21 +69,23 @@ def test_text_that_stdout_cannot_encode_costs_no_page(workplace: Path):
     assert Path("out/a.md").read_text(encoding="utf-8") == "\u00fcber \u6f22\n"
 
 
-def test_a_kill_leaves_the_finished_pages_readable(workplace: Path):
-    blank_pdf(workplace / "a.pdf", 2)
+def test_after_a_kill_the_next_run_goes_on_with_the_finished_pages(workplace: Path):
+    blank_pdf(workplace / "a.pdf", 3)
     before = (
         "import os, signal\n"
         "verify = toys.ToyVerifier.verify\n"
         "def deadly(self, page, *rest, **more):\n"
-        "    if page.number == 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    if page.number == 3: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return verify(self, page, *rest, **more)\n"
         "toys.ToyVerifier.verify = deadly"
     )
     process = shell("run", *TOY, "a.pdf", before=before)
     assert process.returncode == -signal.SIGKILL
-    lines = Path("out/a.pages.jsonl").read_text().splitlines()
-    assert [json.loads(line)["markdown"] for line in lines] == ["page 1 of a.pdf"]
     assert not Path("out/a.json").exists()
+    again = run("a.pdf")
+    assert again.exit_code == 0
+    assert "2 pages kept" in again.stderr
+    assert [p.markdown for p in load("out/a.json").pages] == [f"page {n} of a.pdf" for n in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])

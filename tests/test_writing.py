@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hsdkit.draft_files import load_drafts
@@ -19,7 +19,7 @@ from hsdkit.regions import Box, Draft, Label, Region
 from hsdkit.results import DocumentResult, PageResult, SequenceResult, StageResult, StageTimes, Step
 from hsdkit.results_json import dumps, page_from_json, page_to_json
 from hsdkit.totals import Totals
-from hsdkit.writing import DocumentWriter, result_names
+from hsdkit.writing import DocumentHead, result_names, write_document, written_pages
 
 # -- any result at all
 
@@ -93,27 +93,40 @@ def a_page(number: int, text: str = "some text", tokens: int = 4) -> PageResult:
     return PageResult(number, text, text, "eos", "hsd", width=10, height=20, draft=draft, stages=(stage,), seconds=9.0)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(documents)
 def test_a_document_survives_json(document: DocumentResult):
     assert DocumentResult.from_json(document.to_json()) == document
 
 
-@settings(max_examples=25)
+def write(folder: Path, name: str, document: DocumentResult, drafts: bool = False) -> tuple[Path, ...]:
+    head = DocumentHead(document.source, document.settings, document.versions, document.error)
+    return write_document(folder, name, head, lambda: (dumps(page_to_json(p)) for p in document.pages), drafts=drafts)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(documents)
-def test_what_the_writer_writes_is_what_to_json_says(
-    tmp_path_factory: pytest.TempPathFactory, document: DocumentResult
-):
+def test_what_is_written_is_what_to_json_says(tmp_path_factory: pytest.TempPathFactory, document: DocumentResult):
     folder = tmp_path_factory.mktemp("out")
-    with DocumentWriter(folder, "x", document.source, document.settings) as writer:
-        for page in document.pages:
-            writer.add(page)
-        writer.versions, writer.error = document.versions, document.error
+    write(folder, "x", document)
     loaded = DocumentResult.load(folder / "x.json")
     assert loaded == document
     assert (folder / "x.json").read_bytes() == document.to_json().encode()
     if document.pages:
         assert (folder / "x.md").read_bytes() == document.markdown.encode()
+    pages = list(written_pages(folder / "x.json"))
+    assert [number for number, _ in pages] == [p.number for p in document.pages]
+    assert tuple(page_from_json(json.loads(page)) for _, page in pages) == document.pages
+
+
+@pytest.mark.parametrize("cut", [1, 10, 200])
+def test_pages_of_a_file_that_was_cut_short_are_refused(tmp_path: Path, cut: int):
+    write(tmp_path, "x", DocumentResult("x.pdf", (a_page(1), a_page(2))))
+    path = tmp_path / "x.json"
+    path.write_bytes(path.read_bytes()[:-cut])
+    if cut > 1:  # the last line end is none of a page
+        with pytest.raises(ValueError, match=r"."):
+            list(written_pages(path))
 
 
 def test_a_result_of_a_version_without_regions_of_the_model_is_read():
@@ -147,41 +160,16 @@ def test_what_is_no_result_is_refused_in_one_line(tmp_path: Path, text: str):
 # -- the files
 
 
-def test_a_page_is_readable_as_soon_as_it_is_finished(tmp_path: Path):
-    writer = DocumentWriter(tmp_path / "new" / "out", "a", "a.pdf", {})
-    writer.add(a_page(1))
-    writer.add(a_page(2))
-    lines = (tmp_path / "new/out/a.pages.jsonl").read_text().splitlines()
-    assert [page_from_json(json.loads(line)).number for line in lines] == [1, 2]
-    assert not (tmp_path / "new/out/a.json").exists()
-    writer.finish()
-    assert sorted(p.name for p in (tmp_path / "new/out").iterdir()) == ["a.json", "a.md"]
-
-
-def test_an_interruption_leaves_the_finished_pages_as_final_files(tmp_path: Path):
-    def interrupted() -> None:
-        with DocumentWriter(tmp_path, "a", "a.pdf", {}) as writer:
-            writer.add(a_page(1, "one"))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert (tmp_path / "a.md").read_text() == "one\n"
-    assert len(DocumentResult.load(tmp_path / "a.json").pages) == 1
-
-
 def test_a_document_without_pages_has_its_error_and_no_text_of_an_earlier_run(tmp_path: Path):
     (tmp_path / "a.md").write_text("from an earlier run")
-    with DocumentWriter(tmp_path, "a", "a.pdf", {}) as writer:
-        writer.error = "broken"
+    write(tmp_path, "a", DocumentResult("a.pdf", error="broken"))
     assert DocumentResult.load(tmp_path / "a.json").error == "broken"
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_drafts_of_readable_pages_are_saved_for_replay(tmp_path: Path):
-    with DocumentWriter(tmp_path, "a", "in/a.pdf", {}, save_drafts=True) as writer:
-        writer.add(a_page(3))
-        writer.add(PageResult(4, error="cannot be rendered"))
+    pages = (a_page(3), PageResult(4, error="cannot be rendered"))
+    write(tmp_path, "a", DocumentResult("in/a.pdf", pages), drafts=True)
     saved = load_drafts(tmp_path / "a.drafts.json")
     assert list(saved) == [("a.pdf", 3)]
     assert saved["a.pdf", 3].draft == a_page(3).draft
@@ -190,7 +178,7 @@ def test_drafts_of_readable_pages_are_saved_for_replay(tmp_path: Path):
 def test_a_folder_that_cannot_be_written_is_one_line_that_names_it(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"output=.*there is a file of that name"):
-        DocumentWriter(tmp_path / "file", "a", "a.pdf", {})
+        write(tmp_path / "file", "a", DocumentResult("a.pdf"))
 
 
 def test_a_file_that_could_not_be_finished_leaves_nothing_behind(tmp_path: Path):
@@ -206,9 +194,8 @@ def test_a_file_that_could_not_be_finished_leaves_nothing_behind(tmp_path: Path)
 def test_memory_does_not_grow_with_the_number_of_pages(tmp_path: Path):
     def peak(count: int) -> int:
         tracemalloc.start()
-        with DocumentWriter(tmp_path, f"a{count}", "a.pdf", {}) as writer:
-            for n in range(count):
-                writer.add(a_page(n, "x" * 5_000, tokens=600))
+        pages = lambda: (dumps(page_to_json(a_page(n, "x" * 5_000, tokens=600))) for n in range(count))  # noqa: E731
+        write_document(tmp_path, f"a{count}", DocumentHead("a.pdf", {}, {}), pages)
         _, top = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return top
@@ -249,20 +236,10 @@ def test_totals_count_what_the_glossary_says():
     assert sum(total.seconds.values()) == pytest.approx(total.wall)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(pages, max_size=4))
 def test_totals_of_parts_add_up(several: list[PageResult]):
     whole = Totals.over(several)
     halves = Totals.over(several[:2]) + Totals.over(several[2:])
     assert (whole.steps, whole.tokens, whole.accepted_lengths) == (halves.steps, halves.tokens, halves.accepted_lengths)
     assert whole.aal == pytest.approx(halves.aal)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_what_a_full_disk_still_buffers_is_an_output_error(tmp_path: Path):
-    writer = DocumentWriter(tmp_path, "a", "a.pdf", {})
-    writer._stream.close()
-    writer._stream = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115
-    for write in (lambda: writer.add(PageResult(1)), writer.finish):
-        with pytest.raises(OutputError, match=r"a\.pages\.jsonl: cannot be written: No space left"):
-            write()

@@ -1,153 +1,151 @@
-"""Running a pipeline over many documents: every failure is kept with its document, everything else is still written."""
+"""`hsdkit run` as a job: what it shows, and how it ends."""
 
 from __future__ import annotations
 
-import logging
 import signal
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from hsdkit.cli import console
 from hsdkit.cli.display import Display, choose_display
+from hsdkit.cli.inputs import all_inputs
 from hsdkit.cli.interrupts import Interrupts
-from hsdkit.cli.report_file import Report
-from hsdkit.cli.summary import Outcome, print_summary
-from hsdkit.components import KINDS
-from hsdkit.config import RunConfig, RunOptions
-from hsdkit.documents import NO_INPUT, Document, Page, find_inputs
-from hsdkit.errors import ConfigError, DocumentError, HsdkitError
-from hsdkit.files import file_digest, make_folder
+from hsdkit.cli.summary import MOST_FAILURES, Outcome, print_summary
+from hsdkit.config import RunConfig
+from hsdkit.documents import Document
+from hsdkit.errors import HsdkitError, OutputError
+from hsdkit.jobs import Job, Parse, Watcher, work
+from hsdkit.parallel import PageTask, parse_pages
 from hsdkit.pipeline import Pipeline
 from hsdkit.results import PageResult
-from hsdkit.versions import versions
-from hsdkit.writing import DocumentWriter, result_names
 
-log = logging.getLogger(__name__)
+#: How the pages of a job are parsed; given the job, what shows it, and what raises once the user wants no more.
+Parser = Callable[[Job, Display, Callable[[], None]], Parse]
 
 
-def run_batch(config: RunConfig, *, stream: bool, report: bool, quiet: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class RunFlags:
+    """What `hsdkit run` can be told beside the configuration."""
+
+    stream: bool = False
+    report: bool = False
+    quiet: bool = False
+    retry_failed: bool = False
+    fresh: bool = False
+
+
+def run_batch(config: RunConfig, flags: RunFlags, parser: Callable[[Pipeline], Parser] | None = None) -> int:
     """Parse all inputs; returns the exit code. Raises `HsdkitError` when nothing can be parsed at all."""
-    outcome = Outcome()
-    paths = find_all(config.input, outcome.failures)
-    display = choose_display(stream=stream, quiet=quiet)
+    outcome = Outcome(folder=Path(config.output))
     pipeline = Pipeline(config)
+    display = choose_display(stream=flags.stream, quiet=flags.quiet)
     interrupts = Interrupts()
-    batch = Batch(pipeline, display, outcome, report, interrupts)
+    watcher = _Shown(display, outcome)
+    named_in_vain: list[str] = []
     try:
-        with interrupts:
-            if paths:
-                make_folder(Path(config.output))
-            for path, name in zip(paths, result_names(paths), strict=True):
-                interrupts.check()
-                batch.document(path, name)
-    except KeyboardInterrupt:
+        with (
+            interrupts,
+            Job.open(
+                Path(config.output),
+                config,
+                all_inputs(config.input, named_in_vain),
+                retry_failed=flags.retry_failed,
+                fresh=flags.fresh,
+                reopen=partial(_reopen, pipeline) if flags.report else None,
+                watcher=watcher,
+            ) as job,
+        ):
+            watcher.job = job
+            try:
+                _parse_all(job, (parser or _here)(pipeline), display, interrupts)
+            except KeyboardInterrupt:
+                outcome.interrupted = interrupts.received or signal.SIGINT
+            finally:
+                _conclude(job, outcome, named_in_vain)
+    except KeyboardInterrupt:  # before the first page, or once more while the rest was written
         outcome.interrupted = interrupts.received or signal.SIGINT
     finally:
         display.close()
-    if not quiet:
+    if not flags.quiet:
         print_summary(console.console(), pipeline, outcome)
     return outcome.exit_code
 
 
-def find_all(inputs: tuple[str, ...], failures: list[str]) -> list[Path]:
-    """The files of all inputs; an input that names nothing is a failure of its own, told at once."""
-    found: dict[Path, None] = {}
-    for given in inputs:
-        try:
-            found.update(dict.fromkeys(find_inputs([given])))
-        except (DocumentError, OSError, ValueError) as e:
-            reason = str(e) if isinstance(e, DocumentError) else f"{given!r:.80}: {e.args[-1]}"
-            failures.append(reason)
-            console.error(reason + (OPTION_HINT if _meant_as_option(given) else ""))
-    if not inputs:
-        raise ConfigError(NO_INPUT)
-    return list(found)
+def _reopen(pipeline: Pipeline, path: Path, pages: str | None, password: str | None) -> Document:
+    return pipeline.open(path, pages=pages, password=password)
 
 
-#: Added to what is said of an input that is no file: `output = parsed`, `drafter pdftext`, `Output=parsed`.
-OPTION_HINT = " (if an option was meant: KEY=VALUE, in small letters, without spaces)"
+def _parse_all(job: Job, parser: Parser, display: Display, interrupts: Interrupts) -> None:
+    def on_result(task: PageTask, result: PageResult) -> None:
+        display.page(task.path.name, result, job.progress)
+
+    try:
+        work(job, parser(job, display, interrupts.check), on_result=on_result, check=interrupts.check)
+    except KeyboardInterrupt:
+        job.interrupt(lambda pages: f"interrupted after {console.count(pages, 'page')}")
+        raise
+    except OutputError:  # what there is could not be written either
+        raise
+    except HsdkitError as e:  # it would fail every page alike
+        reason = str(e)
+        job.interrupt(lambda pages: reason)
+        raise
 
 
-def _meant_as_option(given: str) -> bool:
-    return "=" in given or given.partition(".")[0].lower() in {*KINDS, *(f.name for f in fields(RunOptions))}
+def _here(pipeline: Pipeline) -> Parser:
+    """Parse in this process."""
+
+    def parser(job: Job, display: Display, check: Callable[[], None]) -> Parse:
+        def on_text(task: PageTask, text: str) -> None:
+            check()
+            display.on_text(0, text)
+
+        def parse(tasks: Iterator[PageTask]) -> Iterator[tuple[PageTask, PageResult]]:
+            display.status(f"loading {pipeline.config.target.name}")
+            pipeline.load()
+            job.versions = pipeline.versions()
+            display.moved(job.progress)
+            yield from parse_pages(pipeline, tasks, on_text=on_text)
+
+        return parse
+
+    return parser
 
 
-@dataclass(slots=True)
-class Batch:
-    """The documents of one run, parsed and written one after the other."""
+def _conclude(job: Job, outcome: Outcome, named_in_vain: Sequence[str]) -> None:
+    """What the run has come to, for its summary and its exit code."""
+    outcome.progress = job.progress
+    with suppress(OutputError):
+        reasons = (f.error for f in job.failures())
+        first = [*named_in_vain, *job.progress.troubles, *islice(reasons, MOST_FAILURES)]
+        outcome.failures = first[:MOST_FAILURES]
+        outcome.failed = len(named_in_vain) + len(job.progress.troubles) + job.count_failures()
+        outcome.list_of_failures = job.write_failures()
 
-    pipeline: Pipeline
-    display: Display
-    outcome: Outcome
-    report: bool
-    interrupts: Interrupts
-    loaded: bool = False
 
-    def document(self, path: Path, name: str) -> None:
-        """Parse one document and write what came of it, in whatever way it ends."""
-        self._load_for(path)
-        config, folder = self.pipeline.config, Path(self.pipeline.config.output)
-        writer = DocumentWriter(folder, name, str(path), config.settings(), save_drafts=config.save_drafts)
-        writer.versions = self.pipeline.versions() if self.loaded else versions(None)
-        writer.versions["input_sha256"] = file_digest(path)
-        self.outcome.documents += 1
-        report = self._report(writer) if self.report else None
-        try:
-            with self.pipeline.open(path) as document:
-                self._pages(document, writer, report)
-        except HsdkitError as e:
-            writer.error = str(e)
-            if not isinstance(e, DocumentError):
-                raise  # it would fail every document alike
-            log.debug("%s cannot be opened", path, exc_info=True)
-            self._fail(str(e))
-        except KeyboardInterrupt:
-            writer.error = f"interrupted after {console.count(writer.totals.pages, 'page')}"
-            raise
-        finally:
-            self.outcome.written += writer.finish()
-            self.outcome.totals += writer.totals
-            if report:
-                report.close(writer.error)
-                self.outcome.written.append(report.path)
+class _Shown(Watcher):
+    """Passes on to the display what happens to documents."""
 
-    def _load_for(self, path: Path) -> None:
-        """Load the model, once there is a document that can be opened."""
-        if self.loaded:
-            return
-        try:
-            self.pipeline.open(path).close()
-        except DocumentError:  # told when the document's turn has come
-            return
-        self.display.status(f"loading {self.pipeline.config.target.name}")
-        self.pipeline.load()
-        self.loaded = True
+    def __init__(self, display: Display, outcome: Outcome) -> None:
+        self._display, self._outcome = display, outcome
+        self.job: Job | None = None
 
-    def _pages(self, document: Document, writer: DocumentWriter, report: Report | None) -> None:
-        def on_page(page: Page | None, result: PageResult) -> None:
-            if report:
-                report.add(result, page.image if page else None)
+    def planned(self, path: Path, pages: int, kept: int) -> None:
+        self._moved()
 
-        def on_text(index: int, text: str) -> None:
-            self.interrupts.check()
-            self.display.on_text(index, text)
+    def closed(self, path: Path) -> None:
+        self._moved()
 
-        self.display.begin(document.name, len(document))
-        for result in self.pipeline.run(document, on_page=on_page, on_text=on_text):
-            if result.error:  # of a swallowed interrupt
-                self.interrupts.check()
-            writer.add(result)
-            self.display.page(result)
-            if result.error:
-                self._fail(result.error, shown=True)
-            self.interrupts.check()
+    def failed(self, reason: str) -> None:
+        self._display.failure(reason)
 
-    def _report(self, writer: DocumentWriter) -> Report:
-        return Report(
-            writer.folder / f"{writer.name}.html", writer.source, writer.settings, writer.versions, self._fail
-        )
+    def written(self, paths: Sequence[Path]) -> None:
+        self._outcome.add_written(paths)
 
-    def _fail(self, reason: str, shown: bool = False) -> None:
-        self.outcome.failures.append(reason)
-        if not shown:
-            self.display.failure(reason)
+    def _moved(self) -> None:
+        if self.job is not None:
+            self._display.moved(self.job.progress)

@@ -8,9 +8,11 @@ import time
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Progressing
 
 from hsdkit.cli.console import console, count, plain
+from hsdkit.jobs import Progress
 from hsdkit.policy import DONE
 from hsdkit.results import PageResult
 from hsdkit.totals import Totals
@@ -19,11 +21,13 @@ from hsdkit.totals import Totals
 class Display(Protocol):
     def status(self, text: str) -> None: ...
 
-    def begin(self, name: str, pages: int) -> None: ...
-
     def on_text(self, index: int, text: str) -> None: ...
 
-    def page(self, result: PageResult) -> None: ...
+    def moved(self, progress: Progress) -> None:
+        """Documents were opened or finished."""
+
+    def page(self, name: str, result: PageResult, progress: Progress) -> None:
+        """A page of the file `name` is finished; `progress` counts it already."""
 
     def failure(self, reason: str) -> None: ...
 
@@ -44,13 +48,13 @@ class LineDisplay:
     def __init__(self, out: Console, *, stream: bool = False, quiet: bool = False) -> None:
         self.out, self._stream, self._quiet = out, stream, quiet
         self._said: set[str] = set()
-        self._name, self._pages, self._done, self._start = "", 0, 0, 0.0
+        self._start: float | None = None
 
     def status(self, text: str) -> None:
         pass
 
-    def begin(self, name: str, pages: int) -> None:
-        self._name, self._pages, self._done, self._start = name, pages, 0, time.perf_counter()
+    def moved(self, progress: Progress) -> None:
+        self._start = time.perf_counter() if self._start is None else self._start
 
     def on_text(self, index: int, text: str) -> None:
         if not self._stream:
@@ -63,24 +67,35 @@ class LineDisplay:
             if not isinstance(e, BrokenPipeError):
                 self.say(f"  note: the text cannot be written to stdout any more: {e.strerror}")
 
-    def page(self, result: PageResult) -> None:
-        self._done += 1
+    def page(self, name: str, result: PageResult, progress: Progress) -> None:
         if self._stream:
             self.on_text(0, "\n\n")
         if result.error:
             self.failure(result.error)
         elif not self._quiet:
-            self.finished(result)
+            self.finished(name, result, progress)
         for note in dict.fromkeys((*result.draft.notes, *result.notes)):
             kind = re.sub(r"[\d.,]+", "", note)
             if kind not in self._said and not self._quiet:
                 self._said.add(kind)
                 self.say(f"  note: {note}")
 
-    def finished(self, result: PageResult) -> None:
-        left = (time.perf_counter() - self._start) / self._done * (self._pages - self._done)
-        remaining = f", about {left:.0f} s left" if left >= 1 else ""
-        self.say(f"{self._name}, page {result.number}: {page_line(result)}{remaining}")
+    def finished(self, name: str, result: PageResult, progress: Progress) -> None:
+        left = self._seconds_left(progress)
+        of = "" if progress.documents < 2 else f", {pages_of(progress)}{self._speed(progress)}"
+        remaining = f", about {duration(left)} left" if left >= 1 else ""
+        self.say(f"{name}, page {result.number}: {page_line(result)}{of}{remaining}")
+
+    def _seconds_left(self, progress: Progress) -> float:
+        parsed = progress.totals.pages
+        return self._seconds() / parsed * (progress.expected - progress.done) if parsed else 0.0
+
+    def _speed(self, progress: Progress) -> str:
+        seconds = self._seconds()
+        return f", {progress.totals.pages / seconds:.2g} pages/s" if seconds > 0 else ""
+
+    def _seconds(self) -> float:
+        return 0.0 if self._start is None else time.perf_counter() - self._start
 
     def failure(self, reason: str) -> None:
         self.out.print(f"[bold red]failed:[/] {plain(reason)}", soft_wrap=True)
@@ -93,53 +108,77 @@ class LineDisplay:
 
 
 class BarDisplay(LineDisplay):
-    """A bar with page, tokens per step, time left and what is being written; failures and notes scroll above it."""
+    """A bar over all pages with tokens per step, pages/s, failures, time left and what is being written; failures and
+    notes scroll above it."""
 
     def __init__(self, out: Console) -> None:
         super().__init__(out)
-        self._bar = Progress(
+        self._bar = Progressing(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[of]}"),
             TextColumn("{task.fields[speed]}"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             TextColumn("[dim]{task.fields[writing]}"),
             console=out,
             transient=True,
         )
-        self._task: TaskID | None = None
-        self._totals = Totals()
+        self._task = self._bar.add_task("", total=None, of="", speed="", left="", writing="", visible=False)
         self._characters = 0
         self._bar.start()
 
     def status(self, text: str) -> None:
-        self._task = self._bar.add_task(plain(text), total=None, speed="", writing="")
-
-    def begin(self, name: str, pages: int) -> None:
-        super().begin(name, pages)
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._totals = Totals()
-        self._task = self._bar.add_task(plain(name), total=pages, speed="", writing="")
+        self._bar.update(self._task, description=plain(text), visible=True)
 
     def on_text(self, index: int, text: str) -> None:
         self._characters += len(text)
-        if self._task is not None:
-            self._bar.update(self._task, writing=count(self._characters, "character"))
+        self._bar.update(self._task, writing=count(self._characters, "character"))
 
-    def page(self, result: PageResult) -> None:
-        super().page(result)
-        self._totals += Totals.of(result)
+    def moved(self, progress: Progress) -> None:
+        super().moved(progress)
+        self._show(f"{progress.closed} of {count(progress.documents, 'document')}", progress)
+
+    def page(self, name: str, result: PageResult, progress: Progress) -> None:
+        super().page(name, result, progress)
         self._characters = 0
-        if self._task is not None:
-            speed = f"{self._totals.tokens_per_step:.1f} tokens/step"
-            self._bar.update(self._task, advance=1, speed=speed, writing="")
+        several = progress.documents > 1
+        self._show(f"{progress.closed} of {progress.documents} documents" if several else name, progress)
 
-    def finished(self, result: PageResult) -> None:
+    def _show(self, description: str, progress: Progress) -> None:
+        totals, left = progress.totals, self._seconds_left(progress)
+        speed = f"{totals.tokens_per_step:.1f} tokens/step{self._speed(progress)}" if totals.pages else ""
+        failed = f", [red]{totals.failed} failed[/]" if totals.failed else ""
+        self._bar.update(
+            self._task,
+            description=plain(description),
+            visible=True,
+            completed=progress.done,
+            total=progress.expected,
+            of=pages_of(progress) + failed,
+            speed=speed,
+            left=f"{duration(left)} left" if left >= 1 else "",
+            writing="",
+        )
+
+    def finished(self, name: str, result: PageResult, progress: Progress) -> None:
         pass  # the bar has moved
 
     def close(self) -> None:
         self._bar.stop()
+
+
+def pages_of(progress: Progress) -> str:
+    """`12 of 340 pages`, with `about` while documents are unopened."""
+    about = "about " * (progress.planned < progress.documents and progress.expected > progress.done)
+    return f"{progress.done} of {about}{count(progress.expected, 'page')}"
+
+
+def duration(seconds: float) -> str:
+    """`12 s`, `3 min 20 s`, `5 h 12 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def page_line(result: PageResult) -> str:

@@ -49,7 +49,7 @@ def draft(
 
     Exit code 1 if a page could not be drafted.
     """
-    from hsdkit.cli.batch import find_all
+    from hsdkit.cli.inputs import find_all
     from hsdkit.cli.interrupts import Interrupts
     from hsdkit.cli.run import split_arguments
     from hsdkit.config import compose
@@ -104,13 +104,13 @@ class Drafts:
             close()
 
     def document(self, path: Path, name: str) -> None:
-        from hsdkit.cli.report_file import Report
         from hsdkit.draft_files import SUFFIX, SavedDraft, save_drafts
         from hsdkit.errors import DocumentError
+        from hsdkit.report import GuardedReport
 
         folder = Path(self.pipeline.config.output)
         settings = self.pipeline.config.settings()
-        report = Report(folder / f"{name}.html", str(path), settings, {}, self._fail) if self.report else None
+        report = GuardedReport(folder / f"{name}.html", str(path), settings, {}, self._fail) if self.report else None
         saved: list[SavedDraft] = []
         error: str | None = None
         try:

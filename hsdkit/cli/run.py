@@ -12,21 +12,26 @@ from hsdkit.cli import console
 
 _OVERRIDE = re.compile(r"[a-z_]+(\.\w+)*=", re.ASCII)
 
-HELP = """Parse documents: PDF, PNG, JPEG, WebP, BMP, TIFF; files, folders or globs.
+HELP = """Parse documents: PDF, PNG, JPEG, WebP, BMP, TIFF; files, folders, globs, lists.
 
-Writes NAME.md and NAME.json for each into the output folder.
+Writes NAME.md and NAME.json for each into the output folder. Run again, it goes
+on where it stopped: pages of unchanged files are kept if the settings are the same.
 
 [bold]Examples[/]
 
   hsdkit run report.pdf                            [dim]the default: exact[/]
   hsdkit run scans/ 'more/*.png' output=parsed     [dim]a folder and a glob[/]
+  hsdkit run @files.txt output=parsed              [dim]a list: paths or JSON lines[/]
+  hsdkit run @files.txt output=parsed              [dim]once more: goes on[/]
+  hsdkit run scans/ --retry-failed                 [dim]what failed, once more[/]
   hsdkit run report.pdf pages=1-3,7 --stream       [dim]text as it is written[/]
   hsdkit run a.pdf drafter=pdftext verifier.n=4    [dim]components, options[/]
   hsdkit run report.pdf experiment=paper --report  [dim]the published setting[/]
   hsdkit run a.pdf target=hunyuanocr               [dim]another model[/]
   hsdkit run verifier=page --show-config           [dim]all options, as YAML[/]
 
-[bold]Exit code[/]  0: all parsed; 1: some failed, the rest is written; 2: usage;
+[bold]Exit code[/]  0: all parsed, now or before; 1: some failed, the rest is
+written (failures.jsonl lists what failed); 2: usage;
 130: Ctrl-C (143: SIGTERM), with what was done."""
 
 
@@ -34,7 +39,7 @@ def run(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="KEY=VALUE|FILE",
+            metavar="KEY=VALUE|FILE|@LIST",
             show_default=False,
             help="Options as KEY=VALUE (--show-config lists them all), and the documents to parse.",
         ),
@@ -43,6 +48,10 @@ def run(
     report: Annotated[
         bool, typer.Option("--report", help="Also write NAME.html: pages, drafts, what was accepted, timeline.")
     ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Parse pages that failed in an earlier run once more.")
+    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Keep nothing of earlier runs: parse every page.")] = False,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print the composed configuration as YAML and exit.")
     ] = False,
@@ -60,9 +69,9 @@ def run(
     for note in config.notes:
         console.warn(note)
 
-    from hsdkit.cli.batch import run_batch
+    from hsdkit.cli.batch import RunFlags, run_batch
 
-    raise typer.Exit(run_batch(config, stream=stream, report=report, quiet=quiet))
+    raise typer.Exit(run_batch(config, RunFlags(stream, report, quiet, retry_failed, fresh)))
 
 
 run.__doc__ = HELP

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
 from hsdkit.cli.console import count, plain
+from hsdkit.jobs import Progress
 from hsdkit.pipeline import Pipeline
-from hsdkit.policy import saved_line
+from hsdkit.policy import cut_line, saved_line
 from hsdkit.protocols import is_exact
-from hsdkit.totals import Totals
 
 _MOST_FILES = 6
+#: How many failures are named on the screen.
+MOST_FAILURES = 20
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run has come to so far; `interrupted` is the signal that ended it, 0 for none."""
+    """What a run has come to. `failures` are the first of the `failed`, all of which (except inputs that name nothing)
+    are in the file `list_of_failures`; `written` the first of the files written; `interrupted` the signal that ended
+    the run, 0 for none."""
 
-    documents: int = 0
-    totals: Totals = field(default_factory=Totals)
+    folder: Path
+    progress: Progress = field(default_factory=Progress)
     written: list[Path] = field(default_factory=list)
+    files: int = 0
     failures: list[str] = field(default_factory=list)
+    failed: int = 0
+    list_of_failures: Path | None = None
     interrupted: int = 0
+
+    def add_written(self, paths: Sequence[Path]) -> None:
+        self.files += len(paths)
+        self.written += [p for p in paths if p not in self.written][: _MOST_FILES - len(self.written)]
 
     @property
     def exit_code(self) -> int:
-        """0 when the model has read every page. A page with the drafter's text is there, but was not read: were that a
-        0, a run whose model fails on every page would look like one that went well."""
-        unread = bool(self.failures) or self.totals.saved["draft"] > 0
-        return 128 + self.interrupted if self.interrupted else int(unread)
+        return 128 + self.interrupted if self.interrupted else int(self.failed > 0)
 
 
 def print_summary(out: Console, pipeline: Pipeline, outcome: Outcome) -> None:
@@ -41,12 +50,15 @@ def print_summary(out: Console, pipeline: Pipeline, outcome: Outcome) -> None:
 
 def summary_lines(pipeline: Pipeline, outcome: Outcome) -> list[str]:
     """The summary with rich markup, a line an entry."""
-    totals = outcome.totals
+    progress, totals = outcome.progress, outcome.progress.totals
     lines = [
-        f"[bold]{count(outcome.documents, 'document')}, {count(totals.pages, 'page')}[/]"
-        + (f", [bold red]{count(len(outcome.failures), 'failure')}[/]" if outcome.failures else "")
+        f"[bold]{_documents(outcome)}, {count(totals.pages, 'page')}[/]"
+        + (f", [bold red]{count(outcome.failed, 'failure')}[/]" if outcome.failed else "")
         + (", [bold red]interrupted[/]" if outcome.interrupted else "")
     ]
+    if progress.kept:
+        kept = f"{count(progress.kept, 'page')} kept from before in {outcome.folder}/"
+        lines.append(plain(kept) + ("" if totals.pages else ": nothing was left to do"))
     if totals.pages:
         lines.append(f"{count(totals.page_tokens, 'token')} written in {totals.wall:.1f} s, {_exactness(pipeline)}")
     if totals.steps:
@@ -58,14 +70,22 @@ def summary_lines(pipeline: Pipeline, outcome: Outcome) -> list[str]:
     spent = {phase.replace("_", " "): s for phase, s in totals.seconds.items() if s >= 0.05}
     if spent:
         lines.append("seconds: " + ", ".join(f"{phase} {s:.1f}" for phase, s in spent.items()))
-    if saved := saved_line(totals.saved):
-        lines.append(f"[yellow]{saved}[/]")
-    shown, more = outcome.written[:_MOST_FILES], len(outcome.written) - _MOST_FILES
+    lines += [f"[yellow]{said}[/]" for said in (saved_line(totals.saved), cut_line(totals.finish_reasons)) if said]
+    shown, more = outcome.written, outcome.files - len(outcome.written)
     if shown:
         lines.append("written: " + plain(", ".join(map(str, shown))) + (f", and {more} more" if more > 0 else ""))
-    if outcome.documents > 1 or totals.pages > 1:  # else the failure was the line above
+    if progress.documents > 1 or progress.done > 1:  # else the failure was the line above
         lines += [f"[red]failed:[/] {plain(reason)}" for reason in outcome.failures]
+    if outcome.list_of_failures and outcome.failed > len(outcome.failures):
+        left = outcome.failed - len(outcome.failures)
+        lines.append(plain(f"and {count(left, 'failure')} more: all are in {outcome.list_of_failures}"))
     return lines
+
+
+def _documents(outcome: Outcome) -> str:
+    """`3 of 7 documents` where the run did not come to all of them."""
+    documents, closed = outcome.progress.documents, outcome.progress.closed
+    return f"{closed} of {count(documents, 'document')}" if closed < documents else count(documents, "document")
 
 
 def _exactness(pipeline: Pipeline) -> str:

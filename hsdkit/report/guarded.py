@@ -1,4 +1,4 @@
-"""A document's report on the command line: whatever goes wrong with it is told, and never costs a page."""
+"""A report that costs nothing else: whatever goes wrong with it is told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hsdkit.report import ReportWriter
+from hsdkit.report.writer import ReportWriter
 from hsdkit.results import PageResult
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Report:
+class GuardedReport:
     """NAME.html as pages arrive. The first failure goes to `fail`; nothing more is written then."""
 
     def __init__(

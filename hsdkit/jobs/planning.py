@@ -1,0 +1,51 @@
+"""What is in an input file: its content's digest, its pages, and which of them are wanted."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from sqlite3 import Row
+
+from hsdkit.documents import open_document, parse_pages
+from hsdkit.errors import ConfigError, DocumentError
+from hsdkit.files import file_digest
+from hsdkit.jobs.store import Contents
+
+#: A file changed so shortly before it was hashed (ns) may have been changed again without a new time.
+_TOO_FRESH = 2_000_000_000
+
+
+def contents(path: Path, known: Row, password: str | None) -> Contents:
+    """The file as it is now. `known` is its row in the job's file: what has the size and time of the last change it had
+    is neither read nor opened. Raises `DocumentError` when it cannot be."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        raise DocumentError(f"{path}: no such file") from None
+    except (OSError, ValueError) as e:
+        raise DocumentError(f"{path}: cannot be read: {getattr(e, 'strerror', None) or e}") from e
+    same = (status.st_size, status.st_mtime_ns) == (known["size"], known["mtime"])
+    if same and known["sha256"] and known["count"] and known["hashed"] - known["mtime"] > _TOO_FRESH:
+        return Contents(status.st_size, status.st_mtime_ns, known["hashed"], known["sha256"], known["count"])
+    hashed = time.time_ns()
+    digest = file_digest(path)
+    count = known["count"] if digest and digest == known["sha256"] else None
+    return Contents(status.st_size, status.st_mtime_ns, hashed, digest, count or page_count(path, password))
+
+
+def page_count(path: Path, password: str | None) -> int:
+    """Raises `DocumentError` when the file cannot be opened."""
+    with open_document(path, password=password) as document:
+        return document.count
+
+
+def wanted(path: Path, count: int, own: str | None, of_the_run: str | None) -> tuple[int, ...]:
+    """The numbers of the pages to parse. Raises `DocumentError` for pages that are not there, or when what the
+    document's own line in a list asks for cannot be understood; `ConfigError` when what the run asks for cannot be."""
+    try:
+        return parse_pages(own or of_the_run, count, path.name)
+    except ConfigError as e:
+        if own is None:
+            raise
+        raise DocumentError(f"{path.name}: {e}") from None
