@@ -19,6 +19,7 @@ from hsdkit.cli.plugins import plugins
 from hsdkit.cli.report import report
 from hsdkit.cli.run import run
 from hsdkit.cli.serve import serve
+from hsdkit.cli.serve_command import serve_command
 from hsdkit.cli.sweep import sweep
 from hsdkit.cli.whatif import whatif
 from hsdkit.errors import ConfigError, HsdkitError
@@ -87,5 +88,6 @@ app.command()(sweep)
 app.command()(report)
 app.command()(compare)
 app.add_typer(drafter)
+app.command("serve-command")(serve_command)
 app.command()(plugins)
 app.command()(doctor)

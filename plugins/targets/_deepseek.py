@@ -140,6 +140,9 @@ class DeepseekTarget(ProfileTarget):
             "patches_grid": [[max(v.columns, 1), max(v.rows, 1)] for v in seen],
         }
 
+    def prompt_ids(self, prompt: str) -> list[int]:
+        return self._prompt_ids(prompt, 1)
+
     def _prompt_ids(self, prompt: str, image_tokens: int) -> list[int]:
         """The published clients tokenise what stands before and after the image each by itself."""
         before, *after = self.chat(prompt).split(IMAGE)

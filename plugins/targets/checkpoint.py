@@ -32,7 +32,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 class Checkpoint:
     """`name` is a hub id or a folder; `revision` a branch, tag or commit of the hub; `target` names who asks.
     `model_class` and `processor_class` are classes of `transformers`, for models the Auto classes do not find;
-    `register` makes classes of ours known to them."""
+    `register` makes classes of ours known to them. Without `weights` these are neither fetched nor asked for: whoever
+    only prepares requests for a server needs none."""
 
     name: str
     revision: str | None = None
@@ -41,6 +42,7 @@ class Checkpoint:
     model_class: str | None = None
     processor_class: str | None = None
     register: Callable[[], None] | None = None
+    weights: bool = True
 
     @cached_property
     def folder(self) -> Path:
@@ -58,7 +60,7 @@ class Checkpoint:
                     "pin it with target.revision=COMMIT (40 hex digits), or set target.model to a local folder",
                 )
             folder = self._download()
-        if missing := list(_missing(folder, self.processor_class is not None)):
+        if missing := list(_missing(folder, self.processor_class is not None, self.weights)):
             raise self.error(
                 f"incomplete checkpoint: {', '.join(missing)} missing in {folder}",
                 "download all of its files, or set target.model to a complete folder",
@@ -71,12 +73,12 @@ class Checkpoint:
 
         option = "set target.model to a local checkpoint folder"
         patterns = [*_PATTERNS, "*.py"] if self.trust_remote_code else _PATTERNS
+        others = ["*/*"] if self.weights else ["*/*", "*.safetensors"]  # folders hold other releases and other formats
         if must_be_fetched(self.name, self.revision):
             log.warning("fetching %s from the Hugging Face hub; this is done once and can take minutes", self.name)
         try:
-            # Folders of a repository hold other releases and other formats.
             return Path(
-                snapshot_download(self.name, revision=self.revision, allow_patterns=patterns, ignore_patterns=["*/*"])
+                snapshot_download(self.name, revision=self.revision, allow_patterns=patterns, ignore_patterns=others)
             )
         except GatedRepoError as e:
             raise self.error("its owner asks for a login or consent", "run `hf auth login` once it is granted") from e
@@ -232,7 +234,7 @@ class Checkpoint:
             raise self.error(cause, "set target.model to a checkpoint this target reads") from e
 
 
-def _missing(folder: Path, processor: bool) -> Iterator[str]:
+def _missing(folder: Path, processor: bool, weights: bool) -> Iterator[str]:
     """Names of the files a checkpoint cannot do without and `folder` does not have. Since `transformers` 5, settings of
     the image processor may stand in those of the processor."""
     for names in (
@@ -243,6 +245,8 @@ def _missing(folder: Path, processor: bool) -> Iterator[str]:
     ):
         if names and not any((folder / name).is_file() for name in names):
             yield names[0]
+    if not weights:
+        return
     index = folder / "model.safetensors.index.json"
     if not index.is_file():
         if not (folder / "model.safetensors").is_file():

@@ -6,7 +6,7 @@ A target of this kind is a config dataclass, prompts and a `Dialect`; nothing he
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt
 from typing import TYPE_CHECKING, Any
@@ -104,6 +104,11 @@ class TransformersTarget:
             processor_class=self.processor_class,
             register=self.register,
         )
+
+    def leave_weights(self) -> None:
+        """From here on the weights are neither fetched nor asked for: a server has them. To be called before anything
+        is loaded."""
+        self.checkpoint = replace(self.checkpoint, weights=False)
 
     @cached_property
     def model_config(self) -> Any:
@@ -256,6 +261,15 @@ class TransformersTarget:
         return str(
             self.checkpoint.load("its chat template", lambda: apply(turns, add_generation_prompt=True, tokenize=False))
         )
+
+    def prompt_ids(self, prompt: str) -> list[int]:
+        """The ids of the chat turn with the prompt, one image token standing for the image."""
+        ids: list[int] = self.tokenizer(self.chat(prompt), add_special_tokens=False)["input_ids"]
+        if (found := ids.count(self.model_config.image_token_id)) != 1:
+            raise self.checkpoint.error(
+                f"its chat template and prompt make {found} image tokens, not one", "fix the prompt"
+            )
+        return ids
 
     def inputs(self, requests: Sequence[DecodeRequest]) -> dict[str, Any]:
         """RIGHT-padded model inputs on the CPU for B requests, P the longest prompt: `input_ids` and `attention_mask`

@@ -1,0 +1,88 @@
+"""Which vLLM this works with, which models vLLM has, and how it is started for one of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from hsdkit.errors import ConfigError
+
+#: Versions of vLLM: from the first on, below the second. What is used of it (a scheduler of one's own, draft tokens
+#: from a class of one's own) is no stable interface, so the range holds what was tried.
+OLDEST, BELOW = (0, 32), (0, 33)
+SUPPORTED = f">={OLDEST[0]}.{OLDEST[1]},<{BELOW[0]}.{BELOW[1]}"
+
+SCHEDULER = "hsdkit_plugins.engines.vllm_server.Scheduler"
+PROPOSER = "hsdkit_plugins.engines.vllm_server.NoProposer"
+#: Most that vLLM verifies for a request in a step.
+MOST_DRAFT_TOKENS = 128
+
+#: The `model_type`s of our targets that vLLM's registry has an architecture for.
+MODEL_TYPES = frozenset(
+    {
+        "deepseek_ocr2",
+        "deepseek_vl_v2",
+        "dots_ocr",
+        "glm_ocr",
+        "hunyuan_vl",
+        "idefics3",
+        "lighton_ocr",
+        "paddleocr_vl",
+        "qwen2_5_vl",
+        "qwen3_vl",
+        "unlimited_ocr",
+    }
+)
+
+
+def version_problem(version: str) -> str:
+    """Why this version of vLLM cannot be used; "" when it can."""
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    number = (int(found[1]), int(found[2])) if found else None
+    if number is not None and OLDEST <= number < BELOW:
+        return ""
+    return (
+        f"vLLM {version or 'of an unknown version'}: hsdkit works with vllm{SUPPORTED}; its scheduler is built on "
+        f'parts of vLLM that change between versions: pip install "vllm{SUPPORTED}"'
+    )
+
+
+def engine_arguments(draft_tokens: int) -> dict[str, Any]:
+    """What any vLLM engine needs to verify drafts, by the names of `vllm.EngineArgs`.
+
+    Sampling defaults of a checkpoint are left out (`generation_config`): every request says what it needs.
+    """
+    return {
+        "scheduler_cls": SCHEDULER,
+        "speculative_config": {"method": "custom_class", "model": PROPOSER, "num_speculative_tokens": draft_tokens},
+        "generation_config": "vllm",
+        "limit_mm_per_prompt": {"image": 1},
+    }
+
+
+def server_command(arguments: Mapping[str, Any]) -> str:
+    """One line that starts a server with these arguments of `vllm.EngineArgs`. (The `vllm` command does the same, but
+    fails in installations for CPUs.)"""
+    words = ["python", "-m", "vllm.entrypoints.openai.api_server"]
+    for name, value in arguments.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            words.append(flag if value else "--no-" + flag[2:])
+        else:
+            words += [flag, json.dumps(value) if isinstance(value, (dict, list)) else str(value)]
+    return shlex.join(words)
+
+
+def check_model_types(target: str, model_types: frozenset[str]) -> None:
+    """Raises `ConfigError` for a target whose model vLLM has not."""
+    if not model_types & MODEL_TYPES:
+        kinds = ", ".join(sorted(model_types)) or "any"
+        raise ConfigError(
+            f"target {target!r} (model type {kinds}) is not in the registry of vLLM {SUPPORTED}: use "
+            "engine=transformers, or a target that is: those of model types " + ", ".join(sorted(MODEL_TYPES))
+        )
