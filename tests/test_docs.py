@@ -28,6 +28,7 @@ DOCUMENTS = [
     "docs/drafters.md",
     "docs/benchmarks.md",
     "docs/failures.md",
+    "docs/concurrency.md",
     "docs/roofline.md",
 ]
 
@@ -85,6 +86,14 @@ def test_the_python_of_the_page_on_failures_runs(
     monkeypatch.chdir(ROOT / "examples")
     exec(compile(snippet("docs/failures.md", "failures"), "failures.md", "exec"), {})
     assert capsys.readouterr().out == "1 eos at once model None\n"
+
+
+def test_the_python_of_the_page_on_concurrency_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT / "examples")
+    exec(compile(snippet("docs/concurrency.md", "concurrency"), "concurrency.md", "exec"), {})
+    assert capsys.readouterr().out == "report.pdf 1 eos None\n" * 3
 
 
 def test_the_ten_line_drafter_of_contributing_drafts(tmp_path: Path) -> None:

@@ -117,4 +117,6 @@ def bound_memory(megabytes: int) -> None:
     # drafter's own worker process has a bound of its own.
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = megabytes * 1_000_000
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+    soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    with contextlib.suppress(ValueError, OSError):  # systems that know no such limit
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
