@@ -26,6 +26,9 @@ from HSDKIT_TOKEN or [bold]--token-file[/]. All requests are listed at /docs."""
 
 _DEFAULT = Limits()
 
+#: Seconds a page may take, unless `page_seconds=` says otherwise.
+PAGE_SECONDS = 300
+
 #: Options of a run that a client chooses, or that have no meaning here.
 _NOT_HERE = ("output", "pages", "save_drafts")
 
@@ -83,8 +86,9 @@ def serve(
         )
     from hsdkit.config import compose
     from hsdkit.pipeline import Pipeline
+    from hsdkit.preparing.pool import fitting_processes
 
-    config = compose(overrides)
+    config = compose([f"preparing={fitting_processes()}", f"page_seconds={PAGE_SECONDS}", *overrides])
     for note in config.notes:
         console.warn(note)
     limits = Limits(
@@ -106,13 +110,16 @@ serve.__doc__ = HELP
 
 
 def _token(file: Path | None) -> str | None:
-    """Raises `ConfigError` for a file that holds none."""
+    """Raises `ConfigError` for one that cannot be sent in a header."""
     if file is None:
-        return os.environ.get("HSDKIT_TOKEN") or None
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as e:
-        raise ConfigError(f"--token-file {file}: cannot be read: {e}") from None
-    if not token:
-        raise ConfigError(f"--token-file {file}: is empty")
+        where, token = "HSDKIT_TOKEN", os.environ.get("HSDKIT_TOKEN", "").strip()
+        if not token:
+            return None
+    else:
+        try:
+            where, token = f"--token-file {file}", file.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as e:
+            raise ConfigError(f"--token-file {file}: cannot be read: {e}") from None
+    if not (token.isascii() and token.isprintable()) or not token or " " in token:
+        raise ConfigError(f"{where}: a token is letters, digits and signs of ASCII, without spaces")
     return token

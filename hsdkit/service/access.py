@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from hsdkit.service.refusal import Refusal
 
-#: Answered to anybody: the browser page without its data, and what tells a load balancer that the service is there.
-OPEN = frozenset({"/", "/page.js", "/page.css", "/v1/health"})
+#: Answered to anybody: the pages without their data, and what tells a load balancer that the service is there.
+OPEN = frozenset({"/", "/docs", "/openapi.json", "/v1/health"})
 
 
 def is_loopback(host: str) -> bool:
@@ -39,13 +39,17 @@ class Access:
             raise Refusal(403, "the Host header names another machine; ask for localhost or 127.0.0.1", "host")
         if (origin := headers.get("origin")) and urlsplit(origin).netloc.lower() != host.lower():
             raise Refusal(403, "requests of other sites' pages are not answered", "host")
-        if self.token is not None and path not in OPEN and not self._knows(headers.get("authorization", "")):
+        if self.token is not None and not _is_open(path) and not self._knows(headers.get("authorization", "")):
             raise Refusal(401, "a token is needed: send the header Authorization: Bearer TOKEN", "token")
 
     def _knows(self, authorization: str) -> bool:
         scheme, _, given = authorization.partition(" ")
         known = (self.token or "").encode()
-        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), known)
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), known)
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN or path.startswith("/page/")
 
 
 def _name(host: str) -> str:

@@ -25,8 +25,8 @@ from hsdkit.service.service import Service
 
 ABOUT = """Documents in, Markdown out: PDF, PNG, JPEG, WebP, BMP and TIFF, parsed by a vision-language model.
 
-Errors are `{"error": "one line"}`. 413, 422: the document or an option is at fault. 429 and 503: come again after the
-seconds that `Retry-After` says."""
+Errors are {"error": "one line"}. 413, 422: the document or an option is at fault. 429 and 503: come again after the
+seconds that Retry-After says."""
 
 _REFUSED = failures(401, 403, 408, 413, 415, 422, 429, 503)
 

@@ -3,6 +3,7 @@ network."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -15,14 +16,17 @@ REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; s
 _FOLDER = Path(__file__).parent / "page"
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/page/api.js": ("api.js", "text/javascript; charset=utf-8"),
+    "/page/draw.js": ("draw.js", "text/javascript; charset=utf-8"),
+    "/page/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 
 
 def add_pages(app: FastAPI) -> None:
     for path, (name, kind) in _FILES.items():
-        app.add_api_route(path, _static(name, kind), include_in_schema=False)
+        app.add_api_route(path, _file(name, kind), include_in_schema=False)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
@@ -30,7 +34,7 @@ def add_pages(app: FastAPI) -> None:
         return HTMLResponse(env.get_template("docs.html.j2").render(api=app.openapi()))
 
 
-def _static(name: str, kind: str):  # type: ignore[no-untyped-def]
+def _file(name: str, kind: str) -> Callable[[], Awaitable[FileResponse]]:
     async def answer() -> FileResponse:
         return FileResponse(_FOLDER / name, media_type=kind)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +17,7 @@ class _Waiting:
 
 
 class PageQueue:
-    """An endless iterator of page tasks for `parse_pages`; it waits when there is nothing to do, and ends once closed.
-
-    A task's `key` is its job's id. Thread-safe.
-    """
+    """A task's `key` is its job's id. Thread-safe."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Waiting] = {}  # in the order of their turns
@@ -49,15 +45,15 @@ class PageQueue:
         with self._changed:
             return sum(len(w.numbers) for w in self._jobs.values())
 
-    def __iter__(self) -> Iterator[PageTask]:
-        while (task := self._take()) is not None:
-            yield task
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
-    def _take(self) -> PageTask | None:
+    def take(self, seconds: float) -> PageTask | None:
+        """The next page. Waits so long for one; None if there is none then, or nothing is handed out any more."""
         with self._changed:
-            while not self._jobs and not self._closed:
-                self._changed.wait()
-            if self._closed:
+            self._changed.wait_for(lambda: self._jobs or self._closed, seconds)
+            if self._closed or not self._jobs:
                 return None
             job, waiting = next(iter(self._jobs.items()))
             del self._jobs[job]

@@ -6,11 +6,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 
 from hsdkit.documents import Page
 from hsdkit.errors import HsdkitError
-from hsdkit.parallel import PageTask, parse_pages
+from hsdkit.parallel import PageTask, Stopped, parse_pages
 from hsdkit.pipeline import Pipeline
 from hsdkit.results import PageResult
 from hsdkit.service.job import Job, State
@@ -25,8 +27,8 @@ from hsdkit.totals import Totals
 log = logging.getLogger(__name__)
 
 
-class GivenUp(Exception):
-    """Ends the decoding of a page whose job is gone or out of time; it becomes the page's error."""
+#: Seconds between two looks whether to end, while there is nothing to do, and for pages that nobody waits for to end.
+_IDLE, _LAST_WORDS = 0.5, 2.0
 
 
 class Runner:
@@ -60,8 +62,9 @@ class Runner:
         self.queue.discard(job.id)
         self._end(job, State.CANCELLED, "cancelled by the client")
 
-    def drain(self, seconds: float) -> None:
-        """Start no further page, wait so long for those in flight, and end every job with what it has."""
+    def drain(self, seconds: float) -> bool:
+        """Start no further page, wait so long for those in flight, and end every job with what it has. Whether nothing
+        is being parsed any more."""
         self.draining = True
         self.queue.close()
         if self._thread.is_alive():
@@ -70,29 +73,35 @@ class Runner:
             if not job.state.over:
                 done = f"{len(job.finished)} of {len(job.numbers)} pages"
                 self._finish(job, State.STOPPED, f"the service was shut down after {done}")
+        self._thread.join(_LAST_WORDS)  # pages of jobs that are over end with their next token
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
-        try:
-            self.pipeline.load()
-            self._versions = self.pipeline.versions()
-        except Exception as e:
-            log.debug("loading failed", exc_info=True)
-            self._failed(str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {e}")
-            return
-        self.ready = True
         while not self.draining:
             try:
-                for task, result in parse_pages(
-                    self.pipeline, self._tasks(), on_page=self._keep_image, on_text=self._on_text
-                ):
-                    self._page(task, result)
-            except Exception as e:  # what fails every page alike: no job in flight can go on, later ones may
-                log.exception("parsing failed")
-                self._fail_in_flight(str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {e}")
+                with closing(
+                    parse_pages(self.pipeline, self._tasks(), on_page=self._keep_image, on_text=self._on_text)
+                ) as parsing:
+                    for task, result in parsing:
+                        self._page(task, result)
+            except Exception as e:  # what fails every page alike
+                log.debug("parsing failed", exc_info=True)
+                error = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {e}"
+                if not self._in_flight:
+                    self._failed(error)
+                    return
+                self._fail_in_flight(error)  # it may have been theirs alone: others are tried
 
-    def _tasks(self):  # type: ignore[no-untyped-def]
-        for task in self.queue:
-            if (job := self._job(task)) is None:
+    def _tasks(self) -> Iterator[PageTask | None]:
+        """For `parse_pages`: first asked when everything is loaded."""
+        if not self.ready:
+            self._versions = self.pipeline.versions()
+            self.ready = True
+        while not self.queue.closed:
+            task = self.queue.take(0.0 if self._in_flight else _IDLE)
+            job = self._job(task) if task else None
+            if task is None or job is None:
+                yield None
                 continue
             with job.lock:
                 if job.started is None:
@@ -111,10 +120,8 @@ class Runner:
 
     def _on_text(self, task: PageTask, text: str) -> None:
         job = self._job(task)
-        if job is None:
-            raise GivenUp("cancelled")
-        if self._late(job):
-            raise GivenUp(f"the document took longer than {self.jobs.limits.document_seconds:g} s")
+        if job is None or self._late(job):
+            raise Stopped
         with job.lock:
             job.text[task.number] = job.text.get(task.number, "") + text
         job.news()
@@ -132,13 +139,20 @@ class Runner:
                 job.file(task.number, ".jpg").write_bytes(data)
 
     def _page(self, task: PageTask, result: PageResult) -> None:
-        self._in_flight.discard((str(task.key), task.number))
+        try:
+            self._add_page(task, result)
+        finally:
+            self._in_flight.discard((str(task.key), task.number))
+
+    def _add_page(self, task: PageTask, result: PageResult) -> None:
         self.metrics.page(result)
         if (job := self._job(task)) is None:
             return
-        self._add(job, result)
         if self._late(job):
             self._out_of_time(job)
+            if result.error:
+                result = replace(result, error=self._too_late(job, result.number))
+        self._add(job, result)
         if len(job.finished) == len(job.numbers):
             failed = job.totals.failed == len(job.numbers)
             self._finish(job, State.FAILED if failed else State.DONE, result.error if failed else None)
@@ -162,12 +176,12 @@ class Runner:
         """The pages that still wait are failures; those in flight end by themselves."""
         self.queue.discard(job.id)
         flying = {number for of, number in self._in_flight if of == job.id}
-        why = f"not parsed: the document took longer than {self.jobs.limits.document_seconds:g} s"
         for number in set(job.numbers) - set(job.finished) - flying:
-            self._add(
-                job,
-                PageResult(number, verifier=self.pipeline.verifier.name, error=f"{job.source}, page {number}: {why}"),
-            )
+            error = self._too_late(job, number)
+            self._add(job, PageResult(number, verifier=self.pipeline.verifier.name, error=error))
+
+    def _too_late(self, job: Job, number: int) -> str:
+        return f"{job.source}, page {number}: the document took longer than {self.jobs.limits.document_seconds:g} s"
 
     def _finish(self, job: Job, state: State, error: str | None) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import tempfile
 import threading
@@ -53,12 +54,16 @@ def serve(
         app = create_app(service, Access(token, is_loopback(host)))
         config = uvicorn.Config(
             app, http=_connections(limits), ws="none", lifespan="on", log_config=None, access_log=False,
-            server_header=False, timeout_graceful_shutdown=10,
+            server_header=False,
+            proxy_headers=False, timeout_graceful_shutdown=10,
         )  # fmt: skip
         server = _Server(config, service)
         at = listening.getsockname()
         started(f"http://{f'[{at[0]}]' if ':' in at[0] else at[0]}:{at[1]}")
         server.run([listening])
+        if not service.runner.drain(0.0):  # a page that cannot be ended must not keep the process
+            stack.close()
+            os._exit(0)
         return service.error
 
 

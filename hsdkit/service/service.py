@@ -15,19 +15,16 @@ from hsdkit.documents import parse_pages
 from hsdkit.errors import ConfigError, DocumentError
 from hsdkit.pipeline import Pipeline
 from hsdkit.service import fetching
+from hsdkit.service.counting import Counting
 from hsdkit.service.job import Job
 from hsdkit.service.jobs import Jobs
 from hsdkit.service.limits import Limits
 from hsdkit.service.metrics import Metrics
-from hsdkit.service.probe import count_pages
 from hsdkit.service.refusal import Refusal
 from hsdkit.service.runner import Runner
 from hsdkit.service.upload import Upload, receive
 
 Status = Literal["ready", "loading", "stopping", "failed"]
-
-#: Processes that count pages at a time.
-_COUNTING = 2
 
 #: Seconds between two looks for jobs that have expired.
 _TIDYING = 10.0
@@ -39,6 +36,7 @@ class Service:
     def __init__(
         self, pipeline: Pipeline, folder: Path, limits: Limits, *, urls: bool = False,
         failed: Callable[[str], None] = lambda _: None,
+        counting: Counting | None = None,
     ) -> None:  # fmt: skip
         self.pipeline, self.limits, self.urls = pipeline, limits, urls
         self.jobs = Jobs(folder, limits)
@@ -47,7 +45,7 @@ class Service:
         self.runner = Runner(pipeline, self.jobs, self.metrics, self._fail)
         self._told = failed
         self._uploads = 0
-        self._counting = asyncio.Semaphore(_COUNTING)
+        self._counting = counting or Counting(pipeline.config)
         gauge = self.metrics.gauge
         gauge("hsdkit_queued_pages", "Pages that wait.", lambda: self.runner.queue.pages)
         gauge("hsdkit_pages_in_flight", "Pages being parsed.", lambda: self.runner.in_flight)
@@ -110,9 +108,7 @@ class Service:
                 raise Refusal(422, "url: this service takes no addresses, send the document as `file`", "url")
             path = inbox / upload.name
             await fetching.fetch(upload.options["url"], path, self.limits)
-        async with self._counting:
-            count = await count_pages(path, self.pipeline.config.password)
-        numbers = self._numbers(upload, count)
+        numbers = self._numbers(upload, await self._counting.count(path))
         return Job(id, upload.name, folder, numbers, bytes=path.stat().st_size)
 
     def _numbers(self, upload: Upload, count: int) -> tuple[int, ...]:
@@ -136,11 +132,8 @@ class Service:
             yield
         finally:
             tidying.cancel()
-            await self.drain()
-
-    async def drain(self) -> None:
-        """Finish the pages in flight, start no others; every job ends with what it has. A second call waits too."""
-        await asyncio.to_thread(self.runner.drain, self.limits.grace_seconds)
+            self._counting.close()
+            await asyncio.to_thread(self.runner.drain, self.limits.grace_seconds)
 
     async def _tidy(self) -> None:
         while True:

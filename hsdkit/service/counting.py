@@ -1,0 +1,57 @@
+"""How many pages an upload has, found out in a process of its own: a file that crashes, hangs or swells the reader of
+its format does it there."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+from hsdkit.config import RunConfig
+from hsdkit.errors import DocumentError
+from hsdkit.preparing.local import Recipe
+from hsdkit.preparing.page import Opening
+from hsdkit.preparing.process import Bounds, ProcessPreparer
+from hsdkit.service.refusal import Refusal
+
+#: Processes that count at a time, and seconds they may take over a file.
+_MOST, _SECONDS = 2, 20.0
+
+
+class Counting:
+    """Processes that open documents and nothing else; started when they are needed, kept for the next file."""
+
+    def __init__(self, config: RunConfig) -> None:
+        # Nothing is rendered, so that any resolution will do.
+        self._recipe = Recipe(Opening(72, config.password, 0, config.max_pixels), None, None, False)
+        self._bounds = Bounds(config.page_memory, min(_SECONDS, config.prepare_seconds))
+        self._turn = asyncio.Semaphore(_MOST)
+        self._free: list[ProcessPreparer] = []
+        self._all: list[ProcessPreparer] = []
+        self._lock = threading.Lock()
+
+    async def count(self, path: Path) -> int:
+        """Raises `Refusal` (422) with one line for a file that cannot be opened."""
+        async with self._turn:
+            try:
+                return await asyncio.to_thread(self._count, path)
+            except DocumentError as e:
+                raise Refusal(422, str(e), "document") from None
+
+    def _count(self, path: Path) -> int:
+        with self._lock:
+            counter = self._free.pop() if self._free else None
+        if counter is None:
+            counter = ProcessPreparer(self._recipe, self._bounds)
+            with self._lock:
+                self._all.append(counter)
+        try:
+            return counter.count(path)
+        finally:
+            with self._lock:
+                self._free.append(counter)
+
+    def close(self) -> None:
+        """End the processes; a file being counted is told as one that could not be opened."""
+        for counter in self._all:
+            counter.close()
