@@ -18,6 +18,7 @@ from hsdkit.cli.eval import evaluate
 from hsdkit.cli.plugins import plugins
 from hsdkit.cli.report import report
 from hsdkit.cli.run import run
+from hsdkit.cli.run_ray import RunCommand
 from hsdkit.cli.serve import serve
 from hsdkit.cli.serve_command import serve_command
 from hsdkit.cli.sweep import sweep
@@ -78,7 +79,7 @@ def hsdkit(
     pass
 
 
-app.command()(run)
+app.command(cls=RunCommand)(run)
 app.command()(bench)
 app.command()(serve)
 app.command()(whatif)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from hsdkit.cli import console
+from hsdkit.cli.run_ray import on_ray
 
 _OVERRIDE = re.compile(r"[a-z_]+(\.\w+)*=", re.ASCII)
 
@@ -28,6 +29,7 @@ on where it stopped: pages of unchanged files are kept if the settings are the s
   hsdkit run a.pdf drafter=pdftext verifier.n=4    [dim]components, options[/]
   hsdkit run report.pdf experiment=paper --report  [dim]the published setting[/]
   hsdkit run a.pdf target=hunyuanocr               [dim]another model[/]
+  hsdkit run @files.txt --ray                      [dim]on a Ray cluster[/]
   hsdkit run verifier=page --show-config           [dim]all options, as YAML[/]
 
 [bold]Exit code[/]  0: all parsed, now or before; 1: some failed, the rest is
@@ -52,6 +54,21 @@ def run(
         bool, typer.Option("--retry-failed", help="Parse pages that failed in an earlier run once more.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Keep nothing of earlier runs: parse every page.")] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="[=ADDRESS]",
+            show_default=False,
+            help="Let workers of a Ray cluster read the pages: at ADDRESS, of this machine, or started for it.",
+        ),
+    ] = None,
+    ray_workers: Annotated[
+        str | None,
+        typer.Option(metavar="N|MIN-MAX", show_default=False, help="How many workers; by default 1 to what fits."),
+    ] = None,
+    ray_cpus: Annotated[float | None, typer.Option(min=0, show_default=False, help="CPU cores of each worker.")] = None,
+    ray_gpus: Annotated[float | None, typer.Option(min=0, show_default=False, help="GPUs of each worker.")] = None,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print the composed configuration as YAML and exit.")
     ] = False,
@@ -71,7 +88,8 @@ def run(
 
     from hsdkit.cli.batch import RunFlags, run_batch
 
-    raise typer.Exit(run_batch(config, RunFlags(stream, report, quiet, retry_failed, fresh)))
+    parser = on_ray(ray, ray_workers, ray_cpus, ray_gpus, stream=stream)
+    raise typer.Exit(run_batch(config, RunFlags(stream, report, quiet, retry_failed, fresh), parser))
 
 
 run.__doc__ = HELP

@@ -1,0 +1,26 @@
+"""How much one worker takes on, from the settings and the cores and GPUs it has."""
+
+from __future__ import annotations
+
+from hsdkit.config import RunConfig
+from hsdkit.ray.workers import Workers
+
+#: Pages that a worker with a GPU decodes at once where the settings leave it to the engine, which may do less.
+ON_A_GPU = 32
+
+#: Cores for each process that prepares pages, and the most processes: as on a machine that a run has to itself.
+CORES_EACH, MOST = 4, 4
+
+
+def preparing(config: RunConfig, workers: Workers) -> int:
+    """Processes of a worker that prepare pages: at least one, so that a hostile file costs its page, not the worker."""
+    if config.preparing != "auto":
+        return int(config.preparing)
+    return max(1, min(MOST, int(workers.cpus) // CORES_EACH))
+
+
+def at_once(config: RunConfig, workers: Workers) -> int:
+    """Pages that a worker is handed at a time: those it decodes, and for each preparing process one under way and one
+    ready."""
+    decoded = (ON_A_GPU if workers.gpus else 1) if config.concurrency == "auto" else int(config.concurrency)
+    return decoded + 2 * preparing(config, workers)
