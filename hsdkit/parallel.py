@@ -32,6 +32,8 @@ OnTask = Callable[[PageTask, Page | None, PageResult], None]
 #: Called with each piece of text as a page's text grows.
 OnTaskText = Callable[[PageTask, str], None]
 
+OnDone = Callable[[Page | None, PageResult], None]
+
 #: `preparing=auto` starts no process for so few pages: it would take longer than it saves.
 FEW_PAGES = 4
 
@@ -99,12 +101,21 @@ class PageParser:
         `on_text` is called with each piece of text, in a thread of this parser; raising `Stopped` there ends the page,
         and its future raises that.
         """
+        return self.begin(task, on_text)
+
+    def begin(
+        self, task: PageTask, on_text: Callable[[str], None] | None, on_done: OnDone | None = None
+    ) -> Future[tuple[Page | None, PageResult]]:
+        """As `submit`, with the `on_done` of `parse`."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self.capacity, "hsdkit-page")
-        return self._threads.submit(self.parse, task, on_text)
+        return self._threads.submit(self.parse, task, on_text, on_done)
 
-    def parse(self, task: PageTask, on_text: Callable[[str], None] | None = None) -> tuple[Page | None, PageResult]:
-        """As `submit`, but in the calling thread."""
+    def parse(
+        self, task: PageTask, on_text: Callable[[str], None] | None = None, on_done: OnDone | None = None
+    ) -> tuple[Page | None, PageResult]:
+        """As `submit`, but in the calling thread. `on_done` is called before another page is decoded in this one's
+        place."""
         prepared = self._preparers.prepare(task, self.pipeline.ask_cost)
         with self._decoding:
 
@@ -114,7 +125,10 @@ class PageParser:
                     on_text(text)
 
             self._go_on()
-            return self.pipeline.decode_page(prepared, task.path.name, tell)
+            page, result = self.pipeline.decode_page(prepared, task.path.name, tell)
+            if on_done is not None:
+                on_done(page, result)
+            return page, result
 
     def _go_on(self) -> None:
         if self._closed.is_set():
@@ -197,17 +211,24 @@ def _serially(parser: PageParser, tasks: Iterable[PageTask | None], on_text: OnT
 
 def _together(parser: PageParser, tasks: Iterable[PageTask | None], on_text: OnTaskText | None) -> Iterator[_Finished]:
     """The threads put what happens into a queue, and it is told in the thread that iterates."""
-    happened: queue.SimpleQueue[tuple[_Begun, str | Future[tuple[Page | None, PageResult]]]] = queue.SimpleQueue()
+    happened: queue.SimpleQueue[tuple[_Begun, str | tuple[Page | None, PageResult] | BaseException]]
+    happened = queue.SimpleQueue()
 
     def begin(task: PageTask) -> None:
         begun = _Begun(task)
-        future = parser.submit(task, partial(tell, begun) if on_text else None)
-        future.add_done_callback(lambda future: happened.put((begun, future)))
 
-    def tell(begun: _Begun, text: str) -> None:
-        if begun.stopped:
-            raise Stopped
-        happened.put((begun, text))
+        def text(piece: str) -> None:
+            if begun.stopped:
+                raise Stopped
+            happened.put((begun, piece))
+
+        def ended(future: Future[tuple[Page | None, PageResult]]) -> None:
+            if not future.cancelled() and (error := future.exception()) is not None:
+                happened.put((begun, error))
+
+        # Put there before another page begins: its text comes after this one's result.
+        done = lambda page, result: happened.put((begun, (page, result)))  # noqa: E731
+        parser.begin(task, text if on_text else None, done).add_done_callback(ended)
 
     coming, under_way, more = iter(tasks), 0, True
     while more or under_way:
@@ -237,10 +258,11 @@ def _together(parser: PageParser, tasks: Iterable[PageTask | None], on_text: OnT
                 begun.stopped = True
             continue
         under_way -= 1
-        try:
-            page, result = what.result()
-        except Stopped:
-            page, result = None, _stopped(parser, begun.task)
+        if isinstance(what, Stopped):
+            what = None, _stopped(parser, begun.task)
+        elif isinstance(what, BaseException):
+            raise what
+        page, result = what
         del what  # it holds the image
         yield begun.task, page, result
 
