@@ -180,8 +180,8 @@ class Pipeline:
                 log.debug("hsdkit_page_finished failed", exc_info=True)
 
     def versions(self) -> dict[str, str]:
-        """What makes the results: packages, model, device. Loads the model."""
-        return versions(self.target)
+        """What makes the results: packages, model, device. Loads the model, or asks the engine that has it."""
+        return versions(self.target, getattr(self.engine, "facts", None))
 
     def draft(self, page: Page) -> tuple[Draft, tuple[str, ...]]:
         """The draft this run would decode the page with, and notes on it: empty for a verifier that uses none, and

@@ -193,6 +193,9 @@ class Target(Protocol):
 class Engine(Protocol):
     """Decodes requests on a model.
 
+    An engine that has a model of its own, and leaves the target's unloaded, has `facts`: what results depend on, by
+    name ("model", "dtype", "device", its version), after `load`.
+
     Where a page has a limited time, its verifier is handed an engine that ends everything in time (`DecodeSettings`);
     `deadline` then says when that is, for verifiers that have to share the time out.
 

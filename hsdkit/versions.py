@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -31,11 +32,11 @@ def machine() -> dict[str, Any]:
     }
 
 
-def versions(target: Target | None) -> dict[str, str]:
+def versions(target: Target | None, facts: Mapping[str, str] | None = None) -> dict[str, str]:
     """Versions by name. Loads the target's model, whose checkpoint, revision, dtype and device are part of it; None
-    leaves the model out."""
+    leaves the model out. `facts` take its place: an engine that has a model of its own says them."""
     found: dict[str, Any] = {"python": platform.python_version()} | {p: package_version(p) for p in PACKAGES}
-    model = _model(target.model) if target is not None else {}
+    model = dict(facts) if facts is not None else _model(target.model) if target is not None else {}
     return {k: str(v) for k, v in (found | model).items() if v not in (None, "")}
 
 
