@@ -18,9 +18,10 @@ from PIL import Image, ImageDraw, ImageFont
 from scripted import SPOILINGS, Scripted, Spoiling
 from transformers import NoRepeatNGramLogitsProcessor, RepetitionPenaltyLogitsProcessor
 
+from hsdkit.decoding.batch import pack_batch
 from hsdkit.decoding.budget import Budget
 from hsdkit.decoding.cache import RaggedCache
-from hsdkit.decoding.loop import decode, pack_batch
+from hsdkit.decoding.loop import decode
 from hsdkit.decoding.protocol import Candidate
 from hsdkit.decoding.tree import PrefixTree
 from hsdkit.protocols import DecodeRequest, DecodeSettings
@@ -162,7 +163,7 @@ def test_tree_logits_are_sequential_logits(
     known = [truth(architecture)[k] for k in rows]
     cache = RaggedCache()
     with torch.inference_mode():
-        prefill = model.prefill(requests, cache)
+        prefill = model.prefill(model.prepare(requests), cache)
         trees = []
         for row in known:
             drafts = [Candidate([9, *row[2:5]], "a", 0.9, 0.9), Candidate(row[1:6], "b", 0.8, 0.9)]

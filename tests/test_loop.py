@@ -14,10 +14,11 @@ from hsdkit_plugins.engines.transformers import TransformersConfig, Transformers
 from models import SimpleTarget, page
 from scripted import Scripted
 
+from hsdkit.decoding.batch import best_tokens
 from hsdkit.decoding.budget import PROBE_WIDTH, Budget, CostCurve
 from hsdkit.decoding.guard import EVERY, SPAN
-from hsdkit.decoding.loop import best_tokens, decode
-from hsdkit.decoding.protocol import Prefill
+from hsdkit.decoding.loop import decode
+from hsdkit.decoding.protocol import Prefill, Prompts
 from hsdkit.errors import ConfigError, TargetError
 from hsdkit.protocols import Decoded, DecodeRequest, DecodeSettings
 
@@ -97,7 +98,8 @@ def test_finished_rows_leave_the_batch(engine: TransformersEngine, plain: list[l
     verify = engine.model.verify
 
     class Spy:
-        codec, eos_ids, prefill = engine.model.codec, engine.model.eos_ids, engine.model.prefill
+        codec, eos_ids = engine.model.codec, engine.model.eos_ids
+        prepare, prefill = engine.model.prepare, engine.model.prefill
 
         def verify(self, tokens: Any, *rest: Any) -> Any:
             widths.append(len(tokens))
@@ -200,7 +202,10 @@ class Parrot:
         said = torch.tensor([self.script[p] for p in positions.flatten().tolist()])
         return torch.nn.functional.one_hot(said, 60).float().view(*positions.shape, 60)
 
-    def prefill(self, requests: Sequence[DecodeRequest], cache: Any) -> Prefill:
+    def prepare(self, requests: Sequence[DecodeRequest]) -> Prompts:
+        return Prompts({}, [1], 0.0)
+
+    def prefill(self, prompts: Prompts, cache: Any) -> Prefill:
         cache.begin_prompt([1], 1, capacity=4000)
         return Prefill(self._logits(torch.tensor([0])), [1], [1], [[0]], 0.0)
 

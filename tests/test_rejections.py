@@ -15,7 +15,7 @@ from simulate import characters
 
 from hsdkit.decoding.budget import Budget
 from hsdkit.decoding.loop import decode
-from hsdkit.decoding.protocol import Candidate, Prefill
+from hsdkit.decoding.protocol import Candidate, Prefill, Prompts
 from hsdkit.decoding.tree import PrefixTree
 from hsdkit.drafting_tally import NO_REGION, Fates, by_label, together
 from hsdkit.placing import Placing
@@ -38,7 +38,10 @@ class Writer:
     def __init__(self, text: str) -> None:
         self.output = [*CODEC.encode(text), END]
 
-    def prefill(self, requests: Any, cache: Any) -> Prefill:
+    def prepare(self, requests: Any) -> Prompts:
+        return Prompts({}, [1], 0.0)
+
+    def prefill(self, prompts: Prompts, cache: Any) -> Prefill:
         cache.begin_prompt([1], 1)
         return Prefill(self._logits([0]), [1], [1], [[7]], 0.0)
 

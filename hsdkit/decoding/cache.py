@@ -26,6 +26,8 @@ class RaggedLayer(CacheLayerMixin):
     is_sliding = False
     keys: torch.Tensor
     values: torch.Tensor
+    #: Where it lies when it is not in main memory for a while.
+    home: torch.device
 
     def __init__(self, cache: RaggedCache) -> None:
         super().__init__()
@@ -76,8 +78,10 @@ class RaggedCache(Cache):
 
     layers: list[RaggedLayer]  # type: ignore[assignment]
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        """`most`: tokens of all rows together beyond which growing makes no room to spare."""
         super().__init__(layers=[])
+        self.most = most
         self.lengths = np.zeros(0, np.int64)
         #: Of each row, how many of its tokens are its prompt.
         self.prompts = np.zeros(0, np.int64)
@@ -106,7 +110,10 @@ class RaggedCache(Cache):
         longest = int(self.lengths.max())
         self.start, self.view = longest, longest + width
         if self.view > self.capacity:
-            self._grow(max(self.view, int(self.capacity * GROWTH)))
+            spare = int(self.capacity * GROWTH)
+            if self.most is not None:
+                spare = min(spare, self.most // len(self.lengths))
+            self._grow(max(self.view, spare))
         if (self.lengths == longest).all():
             self.slots = None
         else:
@@ -130,6 +137,61 @@ class RaggedCache(Cache):
         if moves:
             self._move(torch.tensor(moves))
         self.lengths += [len(path) for path in paths]
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest row; 0 without rows."""
+        return int(self.lengths.max(initial=0))
+
+    @property
+    def token_bytes(self) -> int:
+        """Bytes that the keys and values of one token take in all layers that have been written to."""
+        return sum(
+            states.shape[1] * states.shape[3] * states.element_size()
+            for layer in self.layers
+            for states in (layer.keys, layer.values)
+        )
+
+    def join(self, other: RaggedCache) -> None:
+        """Add the rows of `other` behind the present ones; `other` is used up. One tensor at a time, so that never
+        more than one of them exists twice."""
+        lengths = np.concatenate((self.lengths, other.lengths))
+        capacity = int(lengths.max()) + HEADROOM
+        for mine, theirs in zip(self.layers, other.layers, strict=True):
+            for name in ("keys", "values"):
+                parts = getattr(mine, name), getattr(theirs, name)
+                rows, heads, _, size = parts[0].shape
+                new = parts[0].new_zeros(rows + parts[1].shape[0], heads, capacity, size)
+                for block, part, longest in zip(
+                    (new[:rows], new[rows:]), parts, (self.longest, other.longest), strict=True
+                ):
+                    block[:, :, :longest] = part[:, :, :longest]
+                setattr(mine, name, new)
+                delattr(theirs, name)
+                del parts, part, new
+        self.capacity = capacity
+        self.lengths, self.prompts = lengths, np.concatenate((self.prompts, other.prompts))
+
+    def split_off(self, first: int) -> RaggedCache:
+        """Take out the rows from `first` on, as a cache of their own in main memory, without room to spare."""
+        other = RaggedCache(self.most)
+        other.lengths, other.prompts = self.lengths[first:].copy(), self.prompts[first:].copy()
+        other.capacity = other.longest
+        for layer in self.layers:
+            kept = RaggedLayer(other)
+            kept.home = layer.keys.device
+            kept.keys, kept.values = (
+                states[first:, :, : other.capacity].to("cpu", copy=True) for states in (layer.keys, layer.values)
+            )
+            kept.is_initialized = True
+            other.layers.append(kept)
+        self.select_rows(range(first))
+        return other
+
+    def come_back(self) -> None:
+        """From main memory to where the layers were split off."""
+        for layer in self.layers:
+            layer.keys, layer.values = layer.keys.to(layer.home), layer.values.to(layer.home)
 
     def select_rows(self, rows: Sequence[int]) -> None:
         """Keep only these rows, in this order."""

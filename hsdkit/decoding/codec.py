@@ -33,10 +33,8 @@ class TokenizerCodec:
             raise TargetError(
                 f"{type(tokenizer).__name__} is not a fast tokenizer; hsdkit needs one with tokenizer.json"
             )
-        self._backend = backend
         self._byte_level = _is_byte_level(backend)
-        if not self._byte_level:
-            self._backend = _without_prefix_space(backend)
+        self._backend = _copy(backend, prefix_space=self._byte_level)
         added = backend.get_added_tokens_decoder()
         tags = {entry.content: token for token, entry in added.items() if entry.content in set(written)}
         self._tags = tags
@@ -62,15 +60,8 @@ class TokenizerCodec:
         return ids
 
     def _encode(self, text: str) -> list[int]:
-        backend = self._backend
-        # The backend is shared with the target's own calls, and `transformers` sets these on it per call.
-        if not backend.encode_special_tokens:
-            backend.encode_special_tokens = True
-        if backend.truncation is not None:
-            backend.no_truncation()
-        if backend.padding is not None:
-            backend.no_padding()
-        ids: list[int] = backend.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids
+        whole = text.encode("utf-8", "replace").decode()
+        ids: list[int] = self._backend.encode(whole, add_special_tokens=False).ids
         return ids
 
     def token_bytes(self, token: int) -> bytes:
@@ -127,14 +118,19 @@ def _kinds(node: Any) -> set[str]:
     return set()
 
 
-def _without_prefix_space(backend: Any) -> Any:
-    """A copy of a SentencePiece-style tokenizer that adds no space at the start of a text."""
+def _copy(backend: Any, prefix_space: bool) -> Any:
+    """Our own, that encodes any text as ordinary text and all of it, and adds no space at its start unless
+    `prefix_space` leaves that to the tokenizer. Calls of the target's change how theirs works, and in another thread
+    that fails while this one encodes."""
     from tokenizers import Tokenizer
 
-    state = json.loads(backend.to_str())
-    for part in ("normalizer", "pre_tokenizer"):
-        state[part] = _drop_prefix(state[part])
-    return Tokenizer.from_str(json.dumps(state))
+    state = json.loads(backend.to_str()) | {"truncation": None, "padding": None}
+    if not prefix_space:
+        for part in ("normalizer", "pre_tokenizer"):
+            state[part] = _drop_prefix(state[part])
+    copy = Tokenizer.from_str(json.dumps(state))
+    copy.encode_special_tokens = True
+    return copy
 
 
 def _drop_prefix(node: Any) -> Any:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import torch
 
+from hsdkit.decoding.batch import best_tokens, pack_batch
 from hsdkit.decoding.cache import RaggedCache
-from hsdkit.decoding.loop import best_tokens, pack_batch
 from hsdkit.decoding.matching.rates import Rate
 from hsdkit.decoding.protocol import Candidate, TargetModel
 from hsdkit.decoding.tree import PackedTree
@@ -58,7 +58,7 @@ class ModelMatcher:
 
     def _read_prompt(self) -> RaggedCache:
         self._cache = RaggedCache()
-        prefill = self._model.prefill([self._request], self._cache)
+        prefill = self._model.prefill(self._model.prepare([self._request]), self._cache)
         self._prompt, self._position = prefill.lengths[0], prefill.positions[0]
         return self._cache
 

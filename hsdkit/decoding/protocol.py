@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hsdkit.protocols import DecodeRequest
 
@@ -24,11 +24,28 @@ class Codec(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Prompts:
+    """Requests made ready for the model: what its forward pass takes (`inputs`, on the CPU), the number of tokens of
+    each, without padding, and the `seconds` that took."""
+
+    inputs: dict[str, Any]
+    lengths: list[int]
+    seconds: float
+
+    @property
+    def longest(self) -> int:
+        return max(self.lengths)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+@dataclass(frozen=True, slots=True)
 class Prefill:
     """After the prompts: `logits` (B, V) for the first new token of each row, `lengths` (B,) cached tokens of each row,
     `positions` (B,) the position of the first new token (max over axes of the prompt's positions, plus 1), `prompts`
-    the prompt ids of each row without padding, `encode_seconds` the time in preprocessing and the vision tower. Tokens
-    of id `image_token` stand for the image."""
+    the prompt ids of each row without padding, `encode_seconds` the time in the vision tower. Tokens of id
+    `image_token` stand for the image."""
 
     logits: torch.Tensor
     lengths: list[int]
@@ -44,7 +61,11 @@ class TargetModel(Protocol):
     codec: Codec
     eos_ids: frozenset[int]
 
-    def prefill(self, requests: Sequence[DecodeRequest], cache: RaggedCache) -> Prefill: ...
+    def prepare(self, requests: Sequence[DecodeRequest]) -> Prompts:
+        """Preprocessing, without the model: may run in any thread, beside passes."""
+        ...
+
+    def prefill(self, prompts: Prompts, cache: RaggedCache) -> Prefill: ...
 
     def verify(
         self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: RaggedCache

@@ -18,7 +18,7 @@ from hsdkit_plugins.engines.threads import torch_threads
 
 from hsdkit.decoding.budget import MAX_PACKED
 from hsdkit.decoding.cache import RaggedCache
-from hsdkit.decoding.protocol import Codec, Prefill
+from hsdkit.decoding.protocol import Codec, Prefill, Prompts
 from hsdkit.errors import ConfigError
 from hsdkit.protocols import DecodeRequest, Target
 
@@ -52,12 +52,15 @@ class HFModel:
         self._image_token = next((i for n in names if (i := getattr(self.model.config, n, None)) is not None), None)
         self._vision = _VisionClock(self.model)
 
-    def prefill(self, requests: Sequence[DecodeRequest], cache: RaggedCache) -> Prefill:
+    def prepare(self, requests: Sequence[DecodeRequest]) -> Prompts:
+        begun = perf_counter()
+        inputs = self._inputs(requests)
+        return Prompts(inputs, inputs["attention_mask"].sum(-1).tolist(), perf_counter() - begun)
+
+    def prefill(self, prompts: Prompts, cache: RaggedCache) -> Prefill:
         """One pass over the prompts and images of all requests, right padded: pads come last, so the plain causal mask
         already hides them from every token."""
-        begun = perf_counter()
-        inputs = {k: self._to_device(v) for k, v in self._inputs(requests).items()}
-        preprocessing = perf_counter() - begun
+        inputs = {k: self._to_device(v) for k, v in prompts.inputs.items()}
         attention_mask = inputs.pop("attention_mask")
         lengths = attention_mask.sum(-1)
         last = lengths - 1
@@ -75,7 +78,7 @@ class HFModel:
             lengths=lengths.tolist(),
             positions=(highest.masked_fill(attention_mask == 0, -1).amax(-1) + 1).tolist(),
             prompts=[ids[:n] for ids, n in zip(inputs["input_ids"].tolist(), lengths.tolist(), strict=True)],
-            encode_seconds=preprocessing + self._vision.seconds,
+            encode_seconds=self._vision.seconds,
             image_token=self._image_token,
         )
 
