@@ -119,6 +119,12 @@ class TransformersEngine:
         return costs.known(rows) or self.loop.between_steps(lambda: costs.curve(rows))
 
     @property
+    def pages_at_once(self) -> int:
+        """One on a CPU, where a pass costs what it computes. Elsewhere a pass mostly reads the weights, once for all of
+        its rows; `max_rows` leaves each page the rows of some regions."""
+        return 1 if self.model.device.type == "cpu" else max(1, self._config.max_rows // SHARES)
+
+    @property
     def model(self) -> HFModel:
         with self._loading:
             if self._model is None:
