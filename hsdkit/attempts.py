@@ -17,8 +17,10 @@ from hsdkit.policy import (
     VERIFIERS,
     Action,
     Failure,
+    agreement,
     can_help,
     failure_of,
+    letters,
     reason_of,
     worth,
 )
@@ -28,8 +30,8 @@ from hsdkit.results import Attempt, PageResult
 
 log = logging.getLogger(__name__)
 
-#: Fewer printed characters than this are specks or a page number: such a page may well have no text.
-FEW_CHARACTERS = 20
+#: With so many letters or more no page is as good as empty, and what is printed on it need not be counted.
+ENOUGH = 500
 
 
 class Reader(Protocol):
@@ -118,11 +120,18 @@ class _Tries:
         except Exception as e:  # whatever else happens on one page is that page's result
             log.debug("%s, page %d: %s failed", page.source, page.number, action, exc_info=True)
             result = self.reader.failed(page, self.draft, e)
-        failure = failure_of(result, _printed(page) if _silent(result) else False)
+        failure = failure_of(result, _printed(page) if letters(result) < ENOUGH else 0.0)
         reason = reason_of(result, failure)
         self.made.append(Attempt(action, failure or "", reason, time.perf_counter() - start))
-        if self.best < 0 or worth(result) > worth(self.result):
+        if self.best < 0 or self._better(result, turned=action.startswith("rotate")):
             self.best, self.page, self.result, self.failure = len(self.made) - 1, page, result, failure
+
+    def _better(self, result: PageResult, turned: bool) -> bool:
+        """Than the best so far."""
+        if not turned:
+            return worth(result) > worth(self.result)
+        drafted = " ".join(region.text for region in self.draft.readable)
+        return worth(result) * agreement(result, drafted) > worth(self.result) * agreement(self.result, drafted)
 
     def told(self) -> PageResult:
         """The best result, with all attempts and a note on how it came about."""
@@ -137,13 +146,9 @@ class _Tries:
         return replace(self.result, attempts=attempts, notes=(*self.result.notes, note))
 
 
-def _silent(result: PageResult) -> bool:
-    return result.error is None and not result.markdown.strip()
-
-
-def _printed(page: Page) -> bool:
+def _printed(page: Page) -> float:
     import numpy as np
 
     from hsdkit.ink import printed_characters
 
-    return printed_characters(np.asarray(page.image.convert("L"))) >= FEW_CHARACTERS
+    return printed_characters(np.asarray(page.image.convert("L")))

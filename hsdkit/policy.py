@@ -5,13 +5,15 @@ Decisions only, as data and pure functions; `hsdkit.attempts` carries them out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
 from hsdkit.results import PageResult
 
-#: `error`: something was raised; `empty`: no text from a page with print on it; the others are finish reasons.
+#: `error`: something was raised; `empty`: no text, or next to none, of a page with print on it; the others are finish
+#: reasons.
 Failure = Literal["error", "empty", "loop", "length", "time"]
 
 #: `retry`: the same again. `page`: without Stage 1. `plain`: without a draft, one token a step. `rotate`: the page
@@ -21,6 +23,10 @@ Action = Literal["retry", "page", "plain", "rotate", "draft"]
 #: Both leave an exact run exact: what they yield is what the model writes for this page. Turning the page changes what
 #: the model sees, and the drafter's text is not the model's: a run does either only when it is asked to.
 BY_DEFAULT: tuple[Action, ...] = ("retry", "plain")
+
+#: A page is as good as empty with less than this share of its characters read, unless it has so few that they may be
+#: specks or a page number. Characters are counted by their ink, so pictures may have many: well below what text needs.
+LEAST, FEW = 0.05, 20
 
 #: Which failures an action can do something about.
 HELPS: Mapping[Action, frozenset[Failure]] = MappingProxyType(
@@ -53,6 +59,11 @@ DONE: Mapping[str, str] = MappingProxyType(
     }
 )
 
+#: Letters in a row that tell one text from another.
+GRAM = 3
+
+_TAG = re.compile(r"<[!/a-zA-Z][^<>]*>")
+
 _CUT = {
     "length": "cut at max_new_tokens",
     "time": "cut at page_seconds",
@@ -62,7 +73,7 @@ _DRAFTS = ("is the drafter's text", "are the drafter's text")
 
 REASONS: Mapping[Failure, str] = MappingProxyType(
     {
-        "empty": "the model wrote no text",
+        "empty": "next to nothing was read of what is printed there",
         "loop": "the model went on repeating itself",
         "length": "cut at max_new_tokens",
         "time": "cut at page_seconds",
@@ -89,15 +100,20 @@ def cut_line(finish_reasons: Mapping[str, int]) -> str:
     return f"{count} {'page' if count == 1 else 'pages'} did not come to an end: {', '.join(parts)}"
 
 
-def failure_of(result: PageResult, printed: bool) -> Failure | None:
-    """How a page failed, None for one that is well; `printed` says whether there is print on the page."""
+def letters(result: PageResult) -> int:
+    """How many letters and digits its text has; tags and comments are none."""
+    return sum(map(str.isalnum, _TAG.sub("", result.markdown)))
+
+
+def failure_of(result: PageResult, printed: float) -> Failure | None:
+    """How a page failed, None for one that is well; `printed` is roughly how many characters are on it."""
     if result.error is not None:
         return "error"
     if result.origin == "draft":
         return None
     if result.finish_reason in ("loop", "length", "time"):
         return result.finish_reason
-    return "empty" if printed and not result.markdown.strip() else None
+    return "empty" if printed >= FEW and letters(result) < LEAST * printed else None
 
 
 def reason_of(result: PageResult, failure: Failure | None) -> str:
@@ -119,7 +135,19 @@ def worth(result: PageResult) -> float:
     with half as much, and the drafter's text takes the place of the model's only where that broke off early."""
     if result.error is not None:
         return -1.0
-    letters = sum(map(str.isalnum, result.markdown))
     if result.origin == "draft":
-        return letters / 4
-    return letters if result.finish_reason == "eos" else letters / 2
+        return letters(result) / 4
+    return letters(result) if result.finish_reason == "eos" else letters(result) / 2
+
+
+def agreement(result: PageResult, draft: str) -> float:
+    """How far a text that the model read of a turned page is that of the drafter, who needs no upright page: the share
+    of its sequences of `GRAM` letters that the draft has, no less than `LEAST`; 1 where there is no draft to speak of.
+    A page read upside down has as many letters as one read upright, but not these."""
+    known, said = _grams(draft), _grams(result.markdown)
+    return max(LEAST, len(known & said) / (len(said) or 1)) if len(known) >= FEW else 1.0
+
+
+def _grams(text: str) -> set[str]:
+    content = "".join(filter(str.isalnum, _TAG.sub("", text).casefold()))
+    return {content[i : i + GRAM] for i in range(len(content) - GRAM + 1)}

@@ -14,6 +14,7 @@ from hsdkit.policy import (
     HELPS,
     Action,
     Failure,
+    agreement,
     can_help,
     cut_line,
     failure_of,
@@ -30,17 +31,19 @@ TEXTS = st.text(max_size=60)
 @pytest.mark.parametrize(
     ("result", "printed", "failure"),
     [
-        (PageResult(1, error="broken"), True, "error"),
-        (PageResult(1, markdown="text", finish_reason="eos"), True, None),
-        (PageResult(1, markdown=" \n", finish_reason="eos"), True, "empty"),
-        (PageResult(1, markdown="", finish_reason="eos"), False, None),  # a blank page
-        (PageResult(1, markdown="text", finish_reason="loop"), True, "loop"),
-        (PageResult(1, markdown="text", finish_reason="length"), True, "length"),
-        (PageResult(1, markdown="", finish_reason="time"), False, "time"),
-        (PageResult(1, markdown="text", origin="draft"), True, None),
+        (PageResult(1, error="broken"), 900, "error"),
+        (PageResult(1, markdown="text", finish_reason="eos"), 60, None),
+        (PageResult(1, markdown=" \n", finish_reason="eos"), 900, "empty"),
+        (PageResult(1, markdown="<table><tr><td>7</td></tr></table>", finish_reason="eos"), 900, "empty"),
+        (PageResult(1, markdown="", finish_reason="eos"), 0, None),  # a blank page
+        (PageResult(1, markdown="", finish_reason="eos"), 3, None),  # a page number, left out
+        (PageResult(1, markdown="text", finish_reason="loop"), 900, "loop"),
+        (PageResult(1, markdown="text", finish_reason="length"), 900, "length"),
+        (PageResult(1, markdown="", finish_reason="time"), 0, "time"),
+        (PageResult(1, markdown="text", origin="draft"), 900, None),
     ],
 )
-def test_kinds_of_failure(result: PageResult, printed: bool, failure: Failure | None) -> None:
+def test_kinds_of_failure(result: PageResult, printed: float, failure: Failure | None) -> None:
     assert failure_of(result, printed) == failure
     assert bool(reason_of(result, failure)) == (failure is not None)
 
@@ -82,9 +85,30 @@ def test_the_same_text_is_worth_most_from_a_model_that_ended(text: str, ending: 
 
 
 def test_a_draft_takes_the_place_of_a_page_that_broke_off_early_only() -> None:
+    label = "<!-- hsdkit: page 1 is the text of drafter toy, not read by the model -->"
+    assert worth(PageResult(1, markdown=label, origin="draft")) == 0
     cut, drafted = PageResult(1, markdown="a" * 100, finish_reason="time"), "b" * 150
     assert worth(PageResult(1, markdown=drafted, origin="draft")) < worth(cut)
     assert worth(PageResult(1, markdown=drafted * 2, origin="draft")) > worth(cut)
+
+
+UPRIGHT = "In the winter of the year the harbour was closed to ships."
+UPSIDE_DOWN = "sdiqs oi pasolo sem jnoqjeu aqi jeah aqi jo jaiuim aqi uI uou"
+
+
+def test_the_drafters_text_tells_which_way_up_a_page_is() -> None:
+    upright, upside_down = (PageResult(1, markdown=text, finish_reason="eos") for text in (UPRIGHT, UPSIDE_DOWN))
+    assert worth(upside_down) > worth(upright)
+    draft = "ln the vvinter of the year tbe harbour was c1osed"
+    assert worth(upside_down) * agreement(upside_down, draft) < worth(upright) * agreement(upright, draft)
+
+
+@given(TEXTS, TEXTS)
+def test_agreement_is_a_share_and_takes_no_error_for_a_text(text: str, draft: str) -> None:
+    read, failed = PageResult(1, markdown=text), PageResult(1, error="broken")
+    assert 0 < agreement(read, draft) <= 1
+    assert worth(failed) * agreement(failed, draft) < worth(read) * agreement(read, draft) + 1e-9
+    assert agreement(read, "a few") == 1
 
 
 def test_pages_that_were_cut_are_counted_at_the_end() -> None:
