@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -106,10 +106,10 @@ def _here(pipeline: Pipeline) -> Parser:
 
         def parse(tasks: Iterator[PageTask]) -> Iterator[tuple[PageTask, PageResult]]:
             display.status(f"loading {pipeline.config.target.name}")
-            pipeline.load()
-            job.versions = pipeline.versions()
-            display.moved(job.progress)
-            yield from parse_pages(pipeline, tasks, on_text=on_text)
+            with closing(parse_pages(pipeline, tasks, on_text=on_text)) as results:
+                for finished in results:
+                    job.versions = job.versions or pipeline.versions()
+                    yield finished
 
         return parse
 

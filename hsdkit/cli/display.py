@@ -54,7 +54,7 @@ class LineDisplay:
         pass
 
     def moved(self, progress: Progress) -> None:
-        self._start = time.perf_counter() if self._start is None else self._start
+        pass
 
     def on_text(self, index: int, text: str) -> None:
         if not self._stream:
@@ -68,6 +68,8 @@ class LineDisplay:
                 self.say(f"  note: the text cannot be written to stdout any more: {e.strerror}")
 
     def page(self, name: str, result: PageResult, progress: Progress) -> None:
+        if self._start is None:  # loading the model says nothing of the pages to come
+            self._start = time.perf_counter() - result.seconds
         if self._stream:
             self.on_text(0, "\n\n")
         if result.error:
@@ -124,10 +126,11 @@ class BarDisplay(LineDisplay):
             transient=True,
         )
         self._task = self._bar.add_task("", total=None, of="", speed="", left="", writing="", visible=False)
-        self._characters = 0
+        self._characters, self._loading = 0, False
         self._bar.start()
 
     def status(self, text: str) -> None:
+        self._loading = True
         self._bar.update(self._task, description=plain(text), visible=True)
 
     def on_text(self, index: int, text: str) -> None:
@@ -135,12 +138,12 @@ class BarDisplay(LineDisplay):
         self._bar.update(self._task, writing=count(self._characters, "character"))
 
     def moved(self, progress: Progress) -> None:
-        super().moved(progress)
-        self._show(f"{progress.closed} of {count(progress.documents, 'document')}", progress)
+        if not self._loading:
+            self._show(f"{progress.closed} of {count(progress.documents, 'document')}", progress)
 
     def page(self, name: str, result: PageResult, progress: Progress) -> None:
         super().page(name, result, progress)
-        self._characters = 0
+        self._characters, self._loading = 0, False
         several = progress.documents > 1
         self._show(f"{progress.closed} of {progress.documents} documents" if several else name, progress)
 

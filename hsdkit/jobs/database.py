@@ -63,7 +63,7 @@ CREATE TEMP TABLE selected (
 class Database:
     """One connection; may be used from any thread. Everything raises `OutputError` only."""
 
-    def __init__(self, folder: Path, patience: float = _PATIENCE) -> None:
+    def __init__(self, folder: Path) -> None:
         make_folder(folder)
         self.path = folder / NAME
         self._lock = threading.RLock()
@@ -72,7 +72,7 @@ class Database:
         try:
             with self._told():
                 self._connection = sqlite3.connect(
-                    self.path, timeout=patience, isolation_level=None, check_same_thread=False
+                    self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
                 )
                 self._connection.row_factory = sqlite3.Row
                 self._set_up()

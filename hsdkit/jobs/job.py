@@ -18,7 +18,7 @@ from hsdkit.jobs.fingerprint import page_fingerprint, settings_fingerprint
 from hsdkit.jobs.inputs import Input
 from hsdkit.jobs.outcome import Failure, Progress, Watcher, count_failures, failures, page_failure, write_failures
 from hsdkit.jobs.owner import LEASE
-from hsdkit.jobs.planning import contents, wanted
+from hsdkit.jobs.planning import PageCounter, contents, wanted
 from hsdkit.jobs.selection import Selected, next_selected, select
 from hsdkit.jobs.store import Busy, Claim, Store
 from hsdkit.jobs.workers import Workers
@@ -74,6 +74,7 @@ class Job:
             raise
         try:
             job.progress.documents = select(database, inputs)
+            job._counter = PageCounter(config, job.progress.documents)
             if fresh and (others := job._workers.others()):
                 raise OutputError(f"{folder}: {others[0]} is at work there; --fresh would undo what it does")
             if fresh:
@@ -101,6 +102,7 @@ class Job:
         self._store = Store(database, workers)
         self._outputs = Outputs(folder, config.settings(), config.save_drafts, reopen)
         self._settings = settings_fingerprint(config)
+        self._counter = PageCounter(config, 0)
         self._claims: dict[int, tuple[Claim, Selected]] = {}
         self._lock = threading.RLock()
 
@@ -180,9 +182,8 @@ class Job:
     def _plan(self, document: Selected) -> bool:
         """Plan the document's pages; False when that ended the document."""
         row = self._store.document(document.id)
-        password = document.password if document.password is not None else self.config.password
         try:
-            found = contents(document.path, row, password)
+            found = contents(document.path, row, self._counter, document.password)
             numbers = wanted(document.path, found.count, document.pages, self.config.pages)
         except DocumentError as e:
             self._cannot_be_opened(document, str(e))
@@ -299,6 +300,7 @@ class Job:
     def close(self) -> None:
         """Give back what is claimed, and let go of the job's file."""
         try:
+            self._counter.close()
             self._workers.leave()  # what it had claimed is free
         finally:
             self._database.close()
