@@ -13,7 +13,7 @@ from services import pdf, process
 
 SLOW = (
     "import time\nverify = toys.ToyVerifier.verify\n"
-    "toys.ToyVerifier.verify = lambda *a: (time.sleep(0.4 if a[1].source != 'stuck.pdf' else 600), verify(*a))[1]"
+    "toys.ToyVerifier.verify = lambda *a: (time.sleep(1.5 if a[1].source != 'stuck.pdf' else 600), verify(*a))[1]"
 )
 
 
