@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
+from unittest.mock import patch
 
 import pytest
 import torch
 from hsdkit_plugins.engines.transformers import TransformersConfig, TransformersEngine
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from models import SimpleTarget, page
-from scripted import Scripted
+from scripted import SPOILINGS, Scripted, Spoiling
 
 from hsdkit.decoding.budget import Budget
+from hsdkit.decoding.call import Call, Group
 from hsdkit.decoding.loop import decode
+from hsdkit.decoding.scheduler import Scheduler
 from hsdkit.protocols import DecodeRequest, DecodeSettings
 
 SETTINGS = DecodeSettings(max_new_tokens=60, stop_loops=False)
-REQUESTS = [DecodeRequest(page(96, 64, seed=k), "The table below lists"[: 4 + 5 * k]) for k in range(2)]
+REQUESTS = [DecodeRequest(page(96, 64, seed=k), "The table below lists"[: 4 + 5 * k]) for k in range(3)]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +33,7 @@ def engine(random_target: Callable[[str], SimpleTarget]) -> TransformersEngine:
 
 @pytest.fixture(scope="module")
 def plain(engine: TransformersEngine) -> list[list[int]]:
-    decoded = decode(engine.model, REQUESTS, SETTINGS, [None, None], Budget(16, None))
+    decoded = decode(engine.model, REQUESTS, SETTINGS, [None] * 3, Budget(16, None))
     return [list(s.tokens) for s in decoded.sequences]
 
 
@@ -38,9 +43,9 @@ def test_what_is_written_until_then_is_kept_and_is_what_plain_decoding_begins_wi
 ) -> None:
     ticks = count(1)
     monkeypatch.setattr("hsdkit.decoding.row.monotonic", lambda: next(ticks))  # a second a step
-    settings = replace(SETTINGS, deadline=looks)
+    limited = replace(SETTINGS, deadline=looks)
     drafts = Scripted(plain[0], "noisy", seed=looks)
-    (sequence,) = decode(engine.model, REQUESTS[:1], settings, [drafts], Budget(4, None)).sequences
+    (sequence,) = decode(engine.model, REQUESTS[:1], limited, [drafts], Budget(4, None)).sequences
     assert sequence.finish_reason == "time"
     assert len(sequence.steps) == looks - 1  # the first look is at the prefill's token
     assert list(sequence.tokens) == plain[0][: len(sequence.tokens)]
@@ -57,3 +62,36 @@ def test_one_that_is_far_away_changes_nothing(engine: TransformersEngine, plain:
     decoded = engine.decode(REQUESTS, replace(SETTINGS, max_packed=4, deadline=1e12))
     assert [list(s.tokens) for s in decoded.sequences] == plain
     assert {s.finish_reason for s in decoded.sequences} == {"length"}
+
+
+CALLERS = st.tuples(st.none() | st.integers(0, 40), st.sampled_from(SPOILINGS), st.integers(1, 8))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.tuples(CALLERS, CALLERS, CALLERS))
+def test_rows_of_others_that_share_the_steps_notice_nothing(
+    engine: TransformersEngine, plain: list[list[int]], callers: tuple[tuple[int | None, Spoiling, int], ...]
+) -> None:
+    """Three callers in one batch, each with a deadline of its own or none: whoever has none gets all of what plain
+    decoding writes, whoever has one the beginning of it, up to the step in which the deadline was."""
+    scheduler = Scheduler(engine.model)
+    calls = []
+    for (deadline, spoiling, width), request, truth in zip(callers, REQUESTS, plain, strict=True):
+        calls.append(Call(1, replace(SETTINGS, deadline=deadline), Budget(width, None)))
+        scheduler.add(Group(calls[-1], 0, engine.model.prepare([request]), [Scripted(truth, spoiling)]))
+    clock = 0
+    with patch("hsdkit.decoding.row.monotonic", lambda: clock):
+        while not all(call.done for call in calls):
+            clock += 1  # a second a step
+            scheduler.step()
+    for (deadline, *_), call, truth in zip(callers, calls, plain, strict=True):
+        (sequence,) = call.decoded().sequences
+        assert list(sequence.tokens) == truth[: len(sequence.tokens)]
+        if sequence.finish_reason == "length":
+            assert list(sequence.tokens) == truth
+        else:
+            assert sequence.finish_reason == "time"
+            assert deadline is not None
+            assert len(sequence.steps) <= deadline
+        if deadline is None:
+            assert sequence.finish_reason == "length"
