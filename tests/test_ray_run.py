@@ -177,7 +177,7 @@ def files(folder: Path) -> dict[str, object]:
     for path in folder.glob("*.json"):
         document = DocumentResult.load(path)
         found[path.name] = [(p.number, p.text, p.error, p.draft.regions, p.finish_reason) for p in document.pages]
-        assert document.versions["model"] == "toy-checkpoint"
+        assert not document.pages or document.versions["model"] == "toy-checkpoint"
     return found
 
 
