@@ -162,6 +162,13 @@ class PageResult:
         return next((a.action.split()[0] for a in self.attempts[1:] if a.kept), "")
 
     @property
+    def turned(self) -> int:
+        """The degrees by which the page was turned clockwise before it was read, by an attempt that saved it; all boxes
+        are on the turned page."""
+        kept = next((a.action for a in self.attempts if a.kept), "")
+        return int(kept.removeprefix("rotate ")) if kept.startswith("rotate ") else 0
+
+    @property
     def steps(self) -> int:
         return sum(s.steps for s in self.stages)
 

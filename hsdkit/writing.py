@@ -68,9 +68,9 @@ def written_pages(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _drafts(source: str, pages: Iterable[str]) -> Iterator[SavedDraft]:
-    """The drafts of the pages that could be read."""
+    """The drafts of the pages that could be read, the way they lie."""
     for page in map(page_from_json, map(json.loads, pages)):
-        if page.width:
+        if page.width and not page.turned:  # turned pages are read without one
             yield SavedDraft(Path(source).name, page.number, page.width, page.height, page.draft)
 
 

@@ -110,7 +110,7 @@ def picture(path: Path, turn: int = 0) -> Path:
 def test_a_page_that_is_well_has_no_attempts(one: Path) -> None:
     (page,) = run(one, toy=["well"]).pages
     assert page.attempts == ()
-    assert page.saved_by == ""
+    assert (page.saved_by, page.turned) == ("", 0)
     assert Totals.of(page).saved == Counter()
 
 
@@ -175,6 +175,7 @@ def test_a_page_on_its_side_is_turned_until_it_can_be_read(turn: int, tmp_path: 
     assert (page.width, page.height) == (240, 160)  # as it was read
     assert shown[0].image.getpixel((2, 2)) == (0, 0, 0)
     assert page.saved_by == "rotate"
+    assert page.turned == turn
     assert page.draft.regions == ()
     assert f"turned by {turn} degrees" in page.notes[-1]
 

@@ -95,7 +95,8 @@ class Outputs:
                 if page.width:  # it could be rendered before
                     with contextlib.suppress(DocumentError):
                         document = document or self.reopen(source, "1-", password)
-                        image = document.page(page.number).image
+                        rendered = document.page(page.number)
+                        image = (rendered.turned(page.turned) if page.turned else rendered).image
                 writer.add(page, image)
         finally:
             if document is not None:
