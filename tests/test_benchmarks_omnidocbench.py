@@ -7,6 +7,7 @@ made the file), on pages and predictions written by hand.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -149,8 +150,6 @@ def test_cdm_is_run_by_the_evaluator_in_a_process_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, benchmark: OmniDocBench
 ) -> None:
     """With a stand-in for its renderer: half a point for every formula that is not the same."""
-    import sys
-
     (tmp_path / "metrics").mkdir()
     (tmp_path / "metrics" / "cdm_metric.py").write_text(
         "class CDM:\n"
@@ -167,3 +166,19 @@ def test_cdm_is_run_by_the_evaluator_in_a_process_of_its_own(
     assert figures["formula_cdm"] == 50
     assert "overall" in figures
     assert cdm.notes == ()
+
+
+def test_cdm_that_renders_nothing_is_told_before_any_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evaluator swallows every error of its renderer and scores 0."""
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics" / "__init__.py").write_text("raise ImportError('needs what other metrics need')")
+    (tmp_path / "metrics" / "cdm_metric.py").write_text(
+        "class CDM:\n"
+        "    def __init__(self, output_root): pass\n"
+        "    def evaluate(self, gt, pred, img_id):\n"
+        "        return {'F1_score': 0}\n"
+    )
+    monkeypatch.setattr("shutil.which", lambda tool: tool)
+    config = OmniDocBenchConfig(path=str(tmp_path), cdm=str(tmp_path), cdm_python=sys.executable)
+    with pytest.raises(BenchmarkError, match=r"does not match itself.*scikit-image 0\.20"):
+        OmniDocBench(config).items()

@@ -15,9 +15,12 @@ from hsdkit.errors import BenchmarkError
 #: What its renderer calls.
 TOOLS = ("xelatex", "magick", "node")
 
-#: Runs in the evaluator's folder; reads pairs of formulas from stdin, writes their F1 scores as the last line.
+#: Runs in the evaluator's folder; reads pairs of formulas from stdin, writes their F1 scores as the last line. The
+#: package `metrics` is not run: it would import what its other metrics need.
 _SCRIPT = """
-import json, sys
+import json, sys, types
+sys.modules["metrics"] = package = types.ModuleType("metrics")
+package.__path__ = ["metrics"]
 from metrics.cdm_metric import CDM
 cdm = CDM(output_root=sys.argv[1])
 pairs = json.load(sys.stdin)
@@ -25,8 +28,13 @@ print(json.dumps([float(cdm.evaluate(gt, pred, str(i))["F1_score"]) for i, (gt, 
 """
 
 
+#: A formula that must match itself: the evaluator gives 0 without a word for what it cannot render or match.
+_CERTAIN = r"x^2 + \frac{a}{b} = \alpha"
+
+
 class CDM:
-    """Raises `BenchmarkError` when `folder` holds no evaluator, or its renderer lacks a tool."""
+    """Raises `BenchmarkError` when `folder` holds no evaluator, its renderer lacks a tool, or it does not even match a
+    formula with itself."""
 
     def __init__(self, folder: Path, python: str) -> None:
         self._folder, self._python = folder, python
@@ -37,6 +45,12 @@ class CDM:
         missing = [tool for tool in TOOLS if not shutil.which(tool)]
         if missing:
             raise BenchmarkError(f"benchmark.cdm={folder}: its renderer needs {', '.join(missing)}, not on the PATH")
+        if self.scores([(_CERTAIN, _CERTAIN)]) != [1.0]:
+            raise BenchmarkError(
+                f"benchmark.cdm={folder}: a formula does not match itself, so every score would be 0. It needs "
+                "LaTeX with xeCJK, mathtools and upgreek, ImageMagick 7 that may read PDF (policy.xml), node, and in "
+                f"benchmark.cdm_python={python} numpy below 2 and scikit-image 0.20"
+            )
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """F1 of each (expected, predicted) formula; 0 where a side cannot be rendered."""
