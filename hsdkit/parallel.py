@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -158,7 +158,7 @@ def parse_pages(
     *,
     on_page: OnTask | None = None,
     on_text: OnTaskText | None = None,
-) -> Iterator[tuple[PageTask, PageResult]]:
+) -> Generator[tuple[PageTask, PageResult], None, None]:
     """Parse the pages of any documents; results come as they are ready.
 
     Tasks are taken from the iterator only as there is room for them, so it may be endless. While it waits for tasks no

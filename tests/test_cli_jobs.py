@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from commands import load, run
+from kill_job import TOYS, torture
 from toys import TOY, ToyEngine, ToyVerifier, blank_pdf
 
 from hsdkit.protocols import Verdict
@@ -242,3 +243,7 @@ def test_a_process_finishes_what_one_that_was_killed_has_left(workplace: Path):
     assert [p.number for p in document.pages] == list(range(1, 41))
     pages = [number for _, _, number in notes()]
     assert len(pages) - len(set(pages)) <= 1  # the page under way
+
+
+def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path: Path):
+    assert torture(tmp_path, TOYS, pages=40, kills=4, seed=3, tell=lambda said: None) == []

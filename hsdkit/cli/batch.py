@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -40,6 +40,8 @@ class RunFlags:
 
 def run_batch(config: RunConfig, flags: RunFlags, parser: Callable[[Pipeline], Parser] | None = None) -> int:
     """Parse all inputs; returns the exit code. Raises `HsdkitError` when nothing can be parsed at all."""
+    if flags.stream:  # texts of pages read at the same time would be mixed up
+        config = replace(config, concurrency=1)
     outcome = Outcome(folder=Path(config.output))
     pipeline = Pipeline(config)
     display = choose_display(stream=flags.stream, quiet=flags.quiet)
