@@ -54,8 +54,11 @@ class Running:
 class KeptCounting(Counting):
     """One for all tests: its process takes a second to start."""
 
+    def start(self) -> None:
+        """When it is needed."""
+
     def close(self) -> None:
-        """It ends with this process."""
+        """With this process."""
 
 
 @cache

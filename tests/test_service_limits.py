@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import threading
 from pathlib import Path
 
 import pytest
 from services import pdf, process, running
+from toys import TOY, toy_registry
 
+from hsdkit.config import compose
+from hsdkit.service.counting import Counting
 from hsdkit.service.limits import Limits
+from hsdkit.service.refusal import Refusal
 
 
 @pytest.mark.parametrize(
@@ -28,6 +34,21 @@ def test_broken_files_are_told_in_one_line(tmp_path: Path, data: bytes, said: st
         assert "\n" not in answer.json()["error"]
         assert str(tmp_path) not in answer.text
         assert not any((tmp_path / "jobs").iterdir()), "nothing is kept of it"
+
+
+def test_a_file_that_hangs_its_reader_is_told_and_the_next_is_read(tmp_path: Path):
+    os.mkfifo(tmp_path / "hangs.pdf")
+    registry = toy_registry()
+    counting = Counting(compose([*TOY, "prepare_seconds=2"], registry=registry))
+    try:
+        counting.start()
+        assert asyncio.run(counting.count(pdf(tmp_path, 3))) == 3
+        with pytest.raises(Refusal, match=r"^hangs.pdf: the process that opened it took more than 2 s") as e:
+            asyncio.run(counting.count(tmp_path / "hangs.pdf"))
+        assert e.value.status == 422
+        assert asyncio.run(counting.count(tmp_path / "a.pdf")) == 3
+    finally:
+        counting.close()
 
 
 def test_requests_that_cannot_be_understood_are_refused(tmp_path: Path):

@@ -19,7 +19,7 @@ _MOST, _SECONDS = 2, 20.0
 
 
 class Counting:
-    """Processes that open documents and nothing else; started when they are needed, kept for the next file."""
+    """Processes that open documents and nothing else: one from the start, others when they are needed."""
 
     def __init__(self, config: RunConfig) -> None:
         # Nothing is rendered, so that any resolution will do.
@@ -29,6 +29,9 @@ class Counting:
         self._free: list[ProcessPreparer] = []
         self._all: list[ProcessPreparer] = []
         self._lock = threading.Lock()
+
+    def start(self) -> None:
+        self._free.append(self._started())
 
     async def count(self, path: Path) -> int:
         """Raises `Refusal` (422) with one line for a file that cannot be opened."""
@@ -42,14 +45,18 @@ class Counting:
         with self._lock:
             counter = self._free.pop() if self._free else None
         if counter is None:
-            counter = ProcessPreparer(self._recipe, self._bounds)
-            with self._lock:
-                self._all.append(counter)
+            counter = self._started()
         try:
             return counter.count(path)
         finally:
             with self._lock:
                 self._free.append(counter)
+
+    def _started(self) -> ProcessPreparer:
+        counter = ProcessPreparer(self._recipe, self._bounds)
+        with self._lock:
+            self._all.append(counter)
+        return counter
 
     def close(self) -> None:
         """End the processes; a file being counted is told as one that could not be opened."""

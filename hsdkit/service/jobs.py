@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import shutil
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from hsdkit.files import make_folder
@@ -24,6 +26,7 @@ class Jobs:
         self.folder, self.limits = folder, limits
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
+        self._arriving, self._lock_arriving = 0, threading.Lock()
         make_folder(folder)
         for kept in sorted(folder.glob("*/job.json"), key=lambda p: p.stat().st_mtime):
             if job := _read(kept):
@@ -63,16 +66,27 @@ class Jobs:
 
     def check_room(self) -> None:
         """Raises `Refusal` (429) when no further document can be taken now."""
-        if (active := self.active) >= self.limits.queue:
-            raise Refusal(429, f"{active} documents are waiting or being parsed; try again later", "queue", 5)
+        if (taken := self.active + self._arriving) >= self.limits.queue:
+            raise Refusal(429, f"{taken} documents are waiting or being parsed; try again later", "queue", 5)
         if sum(job.bytes for job in self.all() if not job.state.over) >= self.limits.keep_bytes:
             raise Refusal(429, "no room for further documents; try again later", "disk", 30)
 
+    @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """A place in the queue, for a document that has been received and is about to be added. Raises as `check_room`
+        does."""
+        with self._lock_arriving:
+            self.check_room()
+            self._arriving += 1
+        try:
+            yield
+        finally:
+            with self._lock_arriving:
+                self._arriving -= 1
+
     def add(self, job: Job) -> None:
-        """Raises `Refusal` (429) when the queue has filled up meanwhile."""
+        """Within `place`."""
         with self._lock:
-            if sum(not j.state.over for j in self._jobs.values()) >= self.limits.queue:
-                raise Refusal(429, "the queue is full; try again later", "queue", 5)
             self._jobs[job.id] = job
         self.tidy()
 

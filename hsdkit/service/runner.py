@@ -53,7 +53,6 @@ class Runner:
         return len(self._in_flight)
 
     def submit(self, job: Job) -> None:
-        """Raises `Refusal` when there is no room."""
         self.jobs.add(job)
         self.queue.add(job.id, job.upload, job.numbers)
 

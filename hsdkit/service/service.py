@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -73,18 +73,23 @@ class Service:
             upload = await receive(request, self.limits)
             id, folder = self.jobs.new_folder()
             try:
-                job = await self._job(id, folder, upload)
-                self._check_open()
-                self.runner.submit(job)
+                _check_options(upload.options)
+                path = await self._file(upload, folder / "upload")
+                with self.jobs.place():
+                    numbers = self._numbers(upload, await self._counting.count(path))
+                    if self.status == "stopping":
+                        raise _stopping()
+                    job = Job(id, upload.name, folder, numbers, bytes=path.stat().st_size)
+                    self.runner.submit(job)
             except BaseException:
-                shutil.rmtree(folder, ignore_errors=True)
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
                 raise
             finally:
                 await upload.close()
         return job, upload.options
 
     @contextlib.contextmanager
-    def _uploading(self):  # type: ignore[no-untyped-def]
+    def _uploading(self) -> Iterator[None]:
         if self._uploads >= self.limits.uploads:
             raise Refusal(429, f"{self._uploads} documents are being received; try again later", "uploads", 2)
         self._uploads += 1
@@ -95,21 +100,17 @@ class Service:
 
     def _check_open(self) -> None:
         if self.status in ("stopping", "failed"):
-            raise Refusal(503, self.error or "the service is being shut down", "stopping", 30)
+            raise _stopping()
         self.jobs.check_room()
 
-    async def _job(self, id: str, folder: Path, upload: Upload) -> Job:
-        _check_options(upload.options)
-        inbox = folder / "upload"
+    async def _file(self, upload: Upload, folder: Path) -> Path:
         if upload.file is not None:
-            path = await upload.move_to(inbox)
-        else:
-            if not self.urls:
-                raise Refusal(422, "url: this service takes no addresses, send the document as `file`", "url")
-            path = inbox / upload.name
-            await fetching.fetch(upload.options["url"], path, self.limits)
-        numbers = self._numbers(upload, await self._counting.count(path))
-        return Job(id, upload.name, folder, numbers, bytes=path.stat().st_size)
+            return await upload.move_to(folder)
+        if not self.urls:
+            raise Refusal(422, "url: this service takes no addresses, send the document as `file`", "url")
+        path = folder / upload.name
+        await fetching.fetch(upload.options["url"], path, self.limits)
+        return path
 
     def _numbers(self, upload: Upload, count: int) -> tuple[int, ...]:
         try:
@@ -126,6 +127,7 @@ class Service:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """While the block runs: pages are parsed, expired jobs removed. At its end what is left is saved."""
+        self._counting.start()
         self.runner.start()
         tidying = asyncio.create_task(self._tidy())
         try:
@@ -139,6 +141,10 @@ class Service:
         while True:
             await asyncio.sleep(_TIDYING)
             await asyncio.to_thread(self.jobs.tidy)
+
+
+def _stopping() -> Refusal:
+    return Refusal(503, "the service is being shut down", "stopping", 30)
 
 
 def _check_options(options: dict[str, str]) -> None:
