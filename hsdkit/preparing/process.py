@@ -60,10 +60,18 @@ class ProcessLost(Exception):
 
 class ProcessPreparer:
     """`Preparer` in a process of its own, which starts at once and loads while others work. For one thread at a time;
-    `close` may be called from any and ends the process whatever it does."""
+    `close` may be called from any and ends the process whatever it does. Raises `ConfigError` for a recipe that cannot
+    be sent."""
 
     def __init__(self, recipe: Recipe, bounds: Bounds) -> None:
         self._recipe, self._bounds = recipe, bounds
+        try:
+            self._pickled = pickle.dumps(recipe)
+        except Exception as e:  # options of a plugin may be anything
+            raise ConfigError(
+                f"preparing: drafter {recipe.drafter!r} has options that other processes cannot be given "
+                f"({type(e).__name__}: {e}); choose preparing=0"
+            ) from e
         self._busy, self._lock = threading.Lock(), threading.Lock()
         self._closed = False
         self._process: PreparingProcess | None = None
@@ -142,7 +150,7 @@ class ProcessPreparer:
             if self._closed:
                 raise ProcessLost("was ended")
             if self._process is None:
-                self._process = PreparingProcess(self._recipe, self._bounds.megabytes)
+                self._process = PreparingProcess(self._pickled, self._bounds.megabytes)
             return self._process
 
     def _ready(self) -> PreparingProcess:
@@ -176,7 +184,7 @@ class PreparingProcess:
     """A running `worker.py`, in a session of its own: Ctrl-C does not reach it, ending it ends its children, and what
     it leaves in its folder for temporary files goes with it."""
 
-    def __init__(self, recipe: Recipe, megabytes: int) -> None:
+    def __init__(self, recipe: bytes, megabytes: int) -> None:
         folder = tempfile.mkdtemp(prefix="hsdkit-")
         try:
             self._process = subprocess.Popen(
@@ -203,7 +211,7 @@ class PreparingProcess:
         self._is_ready = False
         self._time_is_up = ""
         with contextlib.suppress(ProcessLost):  # which the first answer will say again
-            self.send({"megabytes": megabytes}, pickle.dumps(recipe))
+            self.send({"megabytes": megabytes}, recipe)
 
     @property
     def alive(self) -> bool:
