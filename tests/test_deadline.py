@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -56,6 +57,16 @@ def test_a_deadline_that_is_over_leaves_the_first_token(engine: TransformersEngi
     decoded = engine.decode(REQUESTS, replace(SETTINGS, max_packed=1, self_lookup=False, deadline=0.0))
     assert [list(s.tokens) for s in decoded.sequences] == [row[:1] for row in plain]
     assert {s.finish_reason for s in decoded.sequences} == {"time"}
+
+
+def test_a_page_that_never_ends_ends_in_time(engine: TransformersEngine, plain: list[list[int]]) -> None:
+    begun = time.monotonic()
+    endless = replace(SETTINGS, max_new_tokens=1_000_000, max_packed=1, self_lookup=False, deadline=begun + 1.5)
+    (sequence,) = engine.decode(REQUESTS[:1], endless).sequences
+    assert sequence.finish_reason == "time"
+    shared = min(60, len(sequence.tokens))
+    assert list(sequence.tokens[:shared]) == plain[0][:shared]
+    assert 1.5 <= time.monotonic() - begun < 15  # of a step and what the machine does beside it
 
 
 def test_one_that_is_far_away_changes_nothing(engine: TransformersEngine, plain: list[list[int]]) -> None:
