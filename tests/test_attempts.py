@@ -248,6 +248,17 @@ def test_whatever_happens_the_page_has_one_result_and_its_attempts_add_up(
         assert "draft" in policy
 
 
+def test_another_verifier_keeps_the_limits_of_the_run() -> None:
+    pipeline = Pipeline(compose(["verifier=hsd", "verifier.max_new_tokens=77", "verifier.tau=0.5"]))
+    page, plain = pipeline.substitute("page"), pipeline.substitute("autoregressive")
+    assert page is not None
+    assert plain is not None
+    assert (page.settings.max_new_tokens, page.settings.tau, page.uses_draft) == (77, 0.5, True)
+    assert (plain.settings.max_new_tokens, plain.settings.tau, plain.uses_draft) == (77, 1.0, False)
+    assert pipeline.substitute("hsd") is None
+    assert pipeline.substitute("no_such_thing") is None
+
+
 def test_time_that_is_over_ends_the_attempts_but_the_draft(one: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     verify = Moody.verify
 

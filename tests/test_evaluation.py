@@ -16,6 +16,7 @@ from hsdkit.evaluation import tables
 from hsdkit.evaluation.efficiency import by_prefill_share, cost, decode_seconds, prefill_share, speedup
 from hsdkit.evaluation.options import split_options
 from hsdkit.evaluation.record import Record, SideRecord
+from hsdkit.evaluation.run import _measured
 from hsdkit.evaluation.selection import select
 from hsdkit.evaluation.store import Store
 from hsdkit.evaluation.summary import summarise
@@ -330,3 +331,16 @@ def test_a_page_that_could_not_be_measured_counts_nowhere_but_among_the_failed()
     odd = replace(RECORDS[0].sides["hsd"], measured=None, problem="book0: cannot be measured")
     summary = summarise(Counting(), [Record.of(ITEMS[0], {"hsd": odd})])
     assert (summary["failed"], summary["sides"]["hsd"]["quality"]["length"]) == (1, None)
+
+
+def test_what_no_model_has_read_is_measured_as_an_empty_page() -> None:
+    class Looking(Counting):
+        def measure(self, item: Item, markdown: str) -> Measured:
+            seen.append(markdown)
+            return super().measure(item, markdown)
+
+    seen: list[str] = []
+    read = PageResult(1, "text", "text", "eos")
+    for result in (read, replace(read, error="broken"), replace(read, origin="draft")):
+        _measured(Looking(), ITEMS[0], result)
+    assert seen == ["text", "", ""]

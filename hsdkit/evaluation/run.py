@@ -72,9 +72,11 @@ def _parsed(pipeline: Pipeline, item: Item) -> PageResult:
 
 
 def _measured(benchmark: Benchmark, item: Item, page: PageResult) -> SideRecord:
-    """A page that failed is measured as an empty one, as official evaluators do with a file that is there and empty."""
+    """A page that failed is measured as an empty one, as official evaluators do with a file that is there and empty;
+    so is one that has the drafter's text, which no model has read."""
+    unread = page.error is not None or page.origin == "draft"
     try:
-        return SideRecord(page, benchmark.measure(item, "" if page.error else page.markdown))
+        return SideRecord(page, benchmark.measure(item, "" if unread else page.markdown))
     except Exception as e:  # a metric may do anything with what a model writes
         log.debug("%s cannot be measured", item.key, exc_info=True)
         said = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {' '.join(str(e).split())}"
