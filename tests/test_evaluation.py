@@ -341,6 +341,7 @@ def test_what_no_model_has_read_is_measured_as_an_empty_page() -> None:
 
     seen: list[str] = []
     read = PageResult(1, "text", "text", "eos")
-    for result in (read, replace(read, error="broken"), replace(read, origin="draft")):
-        _measured(Looking(), ITEMS[0], result)
+    results = (read, replace(read, error="broken"), replace(read, origin="draft"))
+    errors = [_measured(Looking(), ITEMS[0], result).error for result in results]
     assert seen == ["text", "", ""]
+    assert errors == [None, "broken", "book0: not read: on_failure put the drafter's text there"]

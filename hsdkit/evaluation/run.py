@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from hsdkit.benchmarks import Benchmark, Item
 from hsdkit.config import RunConfig
@@ -72,11 +73,14 @@ def _parsed(pipeline: Pipeline, item: Item) -> PageResult:
 
 
 def _measured(benchmark: Benchmark, item: Item, page: PageResult) -> SideRecord:
-    """A page that failed is measured as an empty one, as official evaluators do with a file that is there and empty;
-    so is one that has the drafter's text, which no model has read."""
-    unread = page.error is not None or page.origin == "draft"
+    """A page that failed is measured as an empty one, as official evaluators do with a file that is there and empty.
+    One that has the drafter's text has failed: no model has read it."""
+    if page.origin == "draft":
+        page = replace(
+            page, markdown="", text="", error=f"{item.key}: not read: on_failure put the drafter's text there"
+        )
     try:
-        return SideRecord(page, benchmark.measure(item, "" if unread else page.markdown))
+        return SideRecord(page, benchmark.measure(item, "" if page.error else page.markdown))
     except Exception as e:  # a metric may do anything with what a model writes
         log.debug("%s cannot be measured", item.key, exc_info=True)
         said = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {' '.join(str(e).split())}"
