@@ -249,10 +249,12 @@ def main() -> int:
             wait_ready(address[0])
             load = Load(address[0], time.monotonic() + asked.seconds, server.pid)
             asyncio.run(load.run(asked.clients))
+            counted = httpx.get(f"{address[0]}/metrics", timeout=30).text
             start = time.monotonic()
             server.send_signal(signal.SIGTERM)
             code = server.wait(60)
             tell(load)
+            print(*re.findall(r"^hsdkit_(?:pages|page_seconds_sum|jobs).* [1-9].*", counted, re.MULTILINE), sep="\n")
             print(f"SIGTERM: ended with {code} after {time.monotonic() - start:.1f} s")
             wrong = verdict(load) + ([f"ended with {code}"] if code else [])
             wrong += [f"said: {line}" for line in server.stderr.read().splitlines()[:5]]

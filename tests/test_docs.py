@@ -30,6 +30,7 @@ DOCUMENTS = [
     "docs/failures.md",
     "docs/concurrency.md",
     "docs/roofline.md",
+    "docs/service.md",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 from hsdkit.results import PageResult
 from hsdkit.totals import Totals
@@ -16,6 +16,7 @@ class Metrics:
     """A registry of its own, so that two services in one process do not mix."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # when each counter began: twice the lines, and Prometheus knows
         self._registry = r = CollectorRegistry()
         self.requests = Counter("hsdkit_requests", "Answers by status code.", ["status"], registry=r)
         self.refused = Counter("hsdkit_refused", "Requests refused, by reason.", ["reason"], registry=r)
@@ -27,7 +28,7 @@ class Metrics:
         self.accepted = Counter("hsdkit_accepted_tokens", "Drafted tokens that were accepted.", registry=r)
         for reason in ("body_size", "page_count", "queue", "uploads", "disk", "slow", "token", "host", "document"):
             self.refused.labels(reason)  # there from the start, as 0
-        for outcome in ("eos", "length", "loop", "error"):
+        for outcome in ("eos", "length", "loop", "time", "draft", "error"):
             self.pages.labels(outcome)
 
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
@@ -36,7 +37,8 @@ class Metrics:
 
     def page(self, result: PageResult) -> None:
         totals = Totals.of(result)
-        self.pages.labels("error" if result.error else result.finish_reason).inc()
+        ended = "draft" if result.origin == "draft" else result.finish_reason
+        self.pages.labels("error" if result.error else ended).inc()
         self.seconds.observe(result.seconds)
         self.tokens.inc(totals.page_tokens)
         self.steps.inc(totals.steps)

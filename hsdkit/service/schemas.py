@@ -39,6 +39,8 @@ class FoundRegion(BaseModel):
 class ParsedPage(BaseModel):
     number: int = Field(description="Counts from 1 in the document.")
     error: str | None
+    origin: Literal["model", "draft"] = Field(description="draft: the model did not read it, this is a draft's text.")
+    saved_by: str = Field(description="What helped where the first attempt failed; empty where nothing had to.")
     finish_reason: str
     markdown: str
     width: int

@@ -40,6 +40,8 @@ def page_summary(page: PageResult) -> dict[str, Any]:
     return {
         "number": page.number,
         "error": page.error,
+        "origin": page.origin,
+        "saved_by": page.saved_by,
         "finish_reason": page.finish_reason,
         "markdown": page.markdown,
         "width": page.width,

@@ -59,6 +59,8 @@ export function page(view, loadPicture) {
     card.append(bar);
   }
   if (view.error) card.append(el("p", { className: "notes bad" }, view.error));
+  if (view.origin === "draft") card.append(el("p", { className: "notes bad" }, "The model did not read this page: below is the drafter's text."));
+  if (view.saved_by) card.append(el("p", { className: "notes" }, `The first attempt failed; this is the one by ${view.saved_by}.`));
   if (ENDS[view.finish_reason]) card.append(el("p", { className: "notes bad" }, ENDS[view.finish_reason]));
   if (view.notes.length) card.append(el("p", { className: "notes" }, view.notes.join(" · ")));
   card.append(el("div", { className: "trio" }, where(view, loadPicture), who(view), out(view)));
