@@ -61,7 +61,10 @@ class OmniDocBench:
                 "(benchmark.cdm=FOLDER of the official evaluator); overall_formula_edit has 1 - formula_edit instead"
             )
         if self._config.version == "1.6":
-            notes.append("v1.6 is measured by the rules of the evaluator of v1.5")
+            notes.append(
+                "v1.6 is measured by the rules of the evaluator of v1.5; that of v1.6 may differ: for figures to publish "
+                "give it the folder predictions/"
+            )
         return tuple(notes)
 
     @cached_property
