@@ -62,8 +62,8 @@ class OmniDocBench:
             )
         if self._config.version == "1.6":
             notes.append(
-                "v1.6 is measured by the rules of the evaluator of v1.5; that of v1.6 may differ: for figures to publish "
-                "give it the folder predictions/"
+                "v1.6 is measured by the rules of the evaluator of v1.5, and its own may differ: for figures to "
+                "publish give it the folder predictions/"
             )
         return tuple(notes)
 
