@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,15 +14,26 @@ import pytest
 from models import SimpleTarget, make, page
 from toys import TOY, blank_pdf, register_toys
 
-from hsdkit.bench import Difference, GenerateSide, Sample, Spread, VerifierSide, measure, summarise
+from hsdkit.bench import (
+    Difference,
+    GenerateSide,
+    Sample,
+    Spread,
+    VerifierSide,
+    measure,
+    saturate,
+    summarise,
+    throughputs,
+)
 from hsdkit.bench.sample import Output, difference
 from hsdkit.cli.bench import parse_rounds, parse_verifiers, references, split_own
-from hsdkit.cli.bench_output import agreement, spread_text
+from hsdkit.cli.bench_output import agreement, saturated_agreement, spread_text
 from hsdkit.documents import Page, open_document
 from hsdkit.errors import ConfigError, DocumentError
+from hsdkit.preparing.page import PageTask
 from hsdkit.protocols import DecodeRequest, DecodeSettings, Verdict
 from hsdkit.regions import Draft
-from hsdkit.results import SequenceResult, StageResult, StageTimes, Step
+from hsdkit.results import PageResult, SequenceResult, StageResult, StageTimes, Step
 
 TOKENS = (5, 6, 7, 8)
 TARGET: Any = SimpleNamespace(tokenizer=SimpleNamespace(decode=lambda ids: "".join(chr(96 + i) for i in ids)))
@@ -176,6 +188,64 @@ def test_steps_give_tokens_per_step_and_aal() -> None:
     assert (summary.aal, summary.tokens_per_step, summary.forwards) == (3.0, 4.0, 3)
 
 
+# ---- several pages in flight
+
+
+def parsed(task: PageTask, tokens: Sequence[int] = TOKENS, error: str | None = None) -> tuple[PageTask, PageResult]:
+    return task, PageResult(task.number, stages=() if error else output(tokens=tokens).stages, error=error)
+
+
+def test_sides_fill_the_machine_in_turn_and_ratios_are_of_one_round() -> None:
+    log: list[tuple[str, int]] = []
+
+    def side(name: str, milliseconds: int) -> Any:
+        def parse(tasks: Sequence[PageTask]) -> list[tuple[PageTask, PageResult]]:
+            log.append((name, len(tasks)))
+            time.sleep(milliseconds / 1000)
+            return [parsed(task) for task in tasks]
+
+        return parse
+
+    tasks = [PageTask(Path("a.pdf"), n) for n in range(1, 4)]
+    found = saturate({"a": side("a", 40), "b": side("b", 10)}, tasks, 2, 2, {("a.pdf", 1): TOKENS})
+    assert log == [("a", 2), ("b", 2), ("a", 3), ("b", 3), ("b", 3), ("a", 3)]  # warm-up, then round by round
+    a, b = throughputs(found, ["a"])
+    assert (a.side, b.side, a.against) == ("a", "b", {})
+    assert 0 < a.pages <= 3 / 0.04
+    assert a.tokens == pytest.approx(a.pages * len(TOKENS))
+    assert b.against["a"].count == 2
+    assert b.against["a"].median > 1.5
+    assert a.differing == b.differing == ()
+
+
+def test_pages_that_fail_or_differ_when_several_are_in_flight_are_told() -> None:
+    def good(tasks: Sequence[PageTask]) -> list[tuple[PageTask, PageResult]]:
+        return [parsed(task) for task in tasks]
+
+    def bad(tasks: Sequence[PageTask]) -> list[tuple[PageTask, PageResult]]:
+        return [parsed(tasks[0], error="no room"), *(parsed(task, (5, 6)) for task in tasks[1:])]
+
+    tasks = [PageTask(Path("a.pdf"), n) for n in (1, 2)]
+    found = saturate({"a": good, "b": bad}, tasks, 2, 3, {("a.pdf", n): TOKENS for n in (1, 2)})
+    assert [(f.page, f.side, f.reason) for f in found.failures] == [(1, "b, saturated", "no room")]
+    a, b = throughputs(found, ["a"])
+    assert (a.differing, b.differing) == ((), (("a.pdf", 2),))
+    assert "1 pages differ from a" in saturated_agreement([a, b], "a")[0]
+
+
+def test_an_interrupt_leaves_the_whole_rounds_before_it() -> None:
+    rounds = iter([*[0] * 5, 1])  # warm-up of both, the first round, half of the second
+
+    def parse(tasks: Sequence[PageTask]) -> list[tuple[PageTask, PageResult]]:
+        if next(rounds):
+            raise KeyboardInterrupt
+        return [parsed(task) for task in tasks]
+
+    found = saturate({"a": parse, "b": parse}, [PageTask(Path("a.pdf"), 1)], 1, 2, {})
+    assert found.interrupted
+    assert [(f.side, f.round) for f in found.rounds] == [("a", 0), ("b", 0)]
+
+
 # ---- sides
 
 
@@ -271,9 +341,9 @@ def test_what_fails_is_listed_and_the_exit_code_says_so(cli: Any, tmp_path: Path
 
 
 def test_the_embedded_model_says_the_same_on_every_side(cli: Any, tmp_path: Path) -> None:
-    example = Path(__file__).parent.parent / "examples" / "report.pdf"
+    example = Path(__file__).parent.parent / "examples" / "ten_pages.pdf"
     options = ["drafter=pdftext", "verifier=page", "verifier.max_new_tokens=48", "verifier.max_packed=16"]
-    result = cli(str(example), *options, "rounds=1", "output=b")
+    result = cli(str(example), *options, "rounds=1", "pages=1-2", "output=b")
     assert result.exit_code == 0, result.output
     content = json.loads((tmp_path / "b" / "bench.json").read_text(encoding="utf-8"))
     plain, generate, page = content["sides"]
@@ -283,5 +353,11 @@ def test_the_embedded_model_says_the_same_on_every_side(cli: Any, tmp_path: Path
     assert page["forwards"] < plain["forwards"] == generate["forwards"] == 47
     assert set(page["speedups"]) == {"autoregressive", "generate"}
     assert content["settings"]["drafter"]["name"] == "pdftext"
+    assert content["saturated"]["concurrency"] == 2
+    assert [(f["side"], f["pages"], f["differing"]) for f in content["saturated"]["rounds"]] == [
+        ("autoregressive", 2, []),
+        ("page", 2, []),
+    ]
+    assert "2 pages in flight" in result.output
     assert {"torch", "transformers", "dtype"} <= set(content["versions"])
     assert "identical to autoregressive, token for token" in result.output

@@ -32,7 +32,8 @@ HELP = """Measure verifiers against each other on documents: same pages, same lo
 
 Rendering and drafting are made anew each round and are part of the end-to-end
 time. All outputs are compared with those of the first side, token for token.
-Writes bench.json into the output folder.
+Then once more with several pages in flight, for pages a second: both figures
+matter, and batching leaves less to gain. Writes bench.json into the output folder.
 
 [bold]Its own options[/]
 
@@ -40,6 +41,9 @@ Writes bench.json into the output folder.
                      plain transformers.generate on the same model
                      [dim](autoregressive,generate and the configured one)[/]
   rounds=N           [dim](5)[/]
+
+`concurrency=N` is how many pages are in flight for the second table [dim](8)[/]; 1
+leaves it out, as does an engine that decodes one page at a time.
 
 [bold]Examples[/]
 
@@ -81,6 +85,7 @@ def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> i
     """Measure, print the table to stdout, write bench.json; returns the exit code."""
     from hsdkit.bench import GENERATE, check_measurable, measure, summarise
     from hsdkit.cli.bench_output import print_result, write_json
+    from hsdkit.cli.bench_saturated import measure_saturated
     from hsdkit.config import compose
     from hsdkit.documents import NO_INPUT, find_inputs
     from hsdkit.study.fingerprint import input_digests
@@ -111,15 +116,26 @@ def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> i
                 pipeline.load()
             with _progress(documents, rounds) as on_turn:
                 result = measure(documents, sides, pipeline.draft, pipeline.target, rounds, on_turn, interrupts.check)
+            saturation = None
+            if result.samples and not result.interrupted:
+                try:
+                    saturation = measure_saturated(pipeline, configs, documents, result, names[0], rounds)
+                except KeyboardInterrupt:  # what is measured stays
+                    result = replace(result, interrupted=True)
     except KeyboardInterrupt:
         console.error("interrupted before anything was measured")
         return 128 + (interrupts.received or signal.SIGINT)
-    result = replace(result, failures=(*unopened, *result.failures))
+    more = saturation.failures if saturation else ()
+    result = replace(
+        result,
+        failures=(*unopened, *result.failures, *more),
+        interrupted=result.interrupted or (saturation is not None and saturation.interrupted),
+    )
     summaries = summarise(result.samples, references(names))
-    print_result(console.console(sys.stdout), result, summaries, names[0])
+    print_result(console.console(sys.stdout), result, summaries, names[0], saturation)
     made_with = pipeline.versions() if documents else versions(None)
     folder, digests = Path(configured.output), input_digests(paths)
-    path = write_json(folder, result, summaries, configured.settings(), made_with, digests)
+    path = write_json(folder, result, summaries, configured.settings(), made_with, digests, saturation)
     console.console().print(f"written: {path}", soft_wrap=True)
     if result.interrupted:
         console.error("interrupted: the figures are those of the turns before")

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from hsdkit.bench import BenchResult, Sample, Spread, Summary
+from hsdkit.bench import BenchResult, Sample, Saturation, Spread, Summary, Throughput, throughputs
 from hsdkit.bench.traces import PageTrace, traces
 from hsdkit.cli.console import plain
 from hsdkit.files import make_folder, write_whole
@@ -21,13 +21,22 @@ from hsdkit.versions import machine
 _MOST_SHOWN = 5
 
 
-def print_result(out: Console, result: BenchResult, summaries: Sequence[Summary], baseline: str) -> None:
-    """Speed, time split, whether the outputs agree, what failed."""
+def print_result(
+    out: Console,
+    result: BenchResult,
+    summaries: Sequence[Summary],
+    baseline: str,
+    saturation: Saturation | None = None,
+) -> None:
+    """Speed, time split, throughput, whether the outputs agree, what failed."""
     if summaries:
         out.print(speed_table(summaries, result.rounds))
         out.print(time_table(summaries))
-        for line in agreement(summaries, baseline):
-            out.print(line, soft_wrap=True)
+    filled = throughputs(saturation, [baseline]) if saturation else []
+    if saturation and filled:
+        out.print(throughput_table(filled, saturation.concurrency, baseline, summaries))
+    for line in (*agreement(summaries, baseline), *saturated_agreement(filled, baseline)):
+        out.print(line, soft_wrap=True)
     for note in result.notes[:_MOST_SHOWN]:
         out.print(f"note: {plain(note)}", soft_wrap=True)
     if len(result.notes) > _MOST_SHOWN:
@@ -87,6 +96,36 @@ def time_table(summaries: Sequence[Summary]) -> Table:
     return table
 
 
+def throughput_table(
+    filled: Sequence[Throughput], concurrency: int, baseline: str, summaries: Sequence[Summary]
+) -> Table:
+    table = Table(
+        title=f"{concurrency} pages in flight",
+        caption=f"Medians over rounds of all pages; vs {baseline}: of the ratio within one round, with its quartiles. "
+        "Rendering and drafting count, beside decoding. One at a time: pages a second by the first table.",
+        title_justify="left",
+        caption_justify="left",
+    )
+    table.add_column("side", style="bold")
+    for name in ("pages/s", "tokens/s", f"pages/s\nvs {baseline}", "pages/s, one\nat a time"):
+        table.add_column(name, justify="right")
+    alone = {s.side: f"{1 / s.e2e:.3f}" for s in summaries}
+    for t in filled:
+        ratio = spread_text(t.against.get(baseline))
+        table.add_row(t.side, f"{t.pages:.3f}", f"{t.tokens:.0f}", ratio, alone.get(t.side, "-"))
+    return table
+
+
+def saturated_agreement(filled: Sequence[Throughput], baseline: str) -> list[str]:
+    """One line a side whose pages came out otherwise when several were in flight."""
+    return [
+        f"[yellow]{t.side}, pages in flight: {len(t.differing)} pages differ from {baseline}, one at a time[/]; "
+        + plain(f"first: {t.differing[0][0]}, page {t.differing[0][1]}")
+        for t in filled
+        if t.differing
+    ]
+
+
 def agreement(summaries: Sequence[Summary], baseline: str) -> list[str]:
     """One line a side: identical outputs, or how many pages differ and where the first of them departs."""
     lines = []
@@ -111,8 +150,9 @@ def write_json(
     settings: dict[str, Any],
     versions: dict[str, str],
     inputs: dict[str, str],
+    saturation: Saturation | None = None,
 ) -> Path:
-    """Write bench.json: everything the table is made of; `inputs` are digests of the documents. Raises
+    """Write bench.json: everything the tables are made of; `inputs` are digests of the documents. Raises
     `OutputError`."""
     content = {
         "settings": settings,
@@ -124,6 +164,7 @@ def write_json(
         "warm_up_seconds": result.warm_up,
         "sides": [_summary_json(s) for s in summaries],
         "samples": [_sample_json(s) for s in result.samples],
+        "saturated": saturation and asdict(saturation),
         "failures": [asdict(f) for f in result.failures],
         "notes": list(result.notes),
     }
