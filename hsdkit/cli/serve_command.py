@@ -18,10 +18,11 @@ def serve_command(
 ) -> None:
     """Print the command that starts a vLLM server for a target, on one line.
 
-    Where it runs, vLLM and hsdkit are installed; the clients are pointed at it with engine=vllm engine.url=...
+    vLLM and hsdkit are installed where it runs; clients are pointed at it
+    with engine=vllm engine.url=http://HOST:8000.
 
-    hsdkit serve-command target=hunyuanocr
-    hsdkit serve-command target=qwen3_vl engine.arguments.max_model_len=16384
+      hsdkit serve-command target=hunyuanocr
+      hsdkit serve-command target=tiny engine.arguments.max_model_len=4096
     """
     from hsdkit.config import compose
     from hsdkit.errors import ConfigError

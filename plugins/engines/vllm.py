@@ -113,7 +113,7 @@ class VllmEngine:
         target, config = served(self.target), self._config
         if config.url:
             target.leave_weights()
-        check_model_types(target.name, frozenset({target.checkpoint.model_type}))
+        check_model_types(target.name, target.model_types | {target.checkpoint.model_type})
         repetition_penalty(target)  # refuses what would change the output, before anything is started
         self._codec = TokenizerCodec(target.tokenizer, target.written_tokens)
         if not config.url:
@@ -166,7 +166,7 @@ class VllmEngine:
 
         target = served(self.target)
         # What the target is made for; a checkpoint need not be here to name its server's command.
-        check_model_types(target.name, target.model_types or frozenset({target.checkpoint.model_type}))
+        check_model_types(target.name, target.model_types or {target.checkpoint.model_type})
         arguments = self._arguments(target.config.model)
         revision = {} if target.config.revision is None else {"revision": target.config.revision}
         trust = {"trust_remote_code": True} if target.config.trust_remote_code else {}

@@ -27,12 +27,12 @@ ATTRIBUTE = "hsdkit_drafting"
 CODECS = 8
 
 if TYPE_CHECKING:
-    _Base: Any = object
+    Stock: Any
 else:
-    _Base = object
+    Stock = object
 
 
-class DraftingScheduler(_Base):
+class DraftingScheduler(Stock):
     """Mixed in before `vllm.v1.core.sched.scheduler.Scheduler`.
 
     `hsdkit_tokenizer()` gives the served tokenizer, one that nobody else uses; `hsdkit_vocabulary` is the number of
@@ -88,15 +88,26 @@ class DraftingScheduler(_Base):
         if scheduled and all(number == 1 + len(drafts.get(name, ())) for name, number in scheduled.items()):
             self._hsdkit_cost.observe(sum(scheduled.values()), seconds)
         seconds += self._hsdkit_drafting
+        self._hsdkit_drafting = 0.0
         for group in outputs.values():
             for output in group.outputs:
                 if (request := live.get(output.request_id)) is not None:
                     self._tell(request, output, drafts.get(output.request_id, ()), seconds)
-        self._hsdkit_drafting = 0.0
         return outputs
 
     def update_draft_token_ids(self, draft_token_ids: Any) -> None:
         start = perf_counter()
+        try:
+            self._draft(draft_token_ids)
+        except Exception as e:
+            self._say(None, f"no drafts in a step: {type(e).__name__}: {e}")
+        self._hsdkit_drafting += perf_counter() - start
+        super().update_draft_token_ids(draft_token_ids)
+
+    # -- one step
+
+    def _draft(self, draft_token_ids: Any) -> None:
+        """Fill in the draft tokens of all requests of a step."""
         proposals: list[tuple[int, Any, list[int], np.ndarray]] = []
         for index, name in enumerate(draft_token_ids.req_ids):
             request = self.requests.get(name)
@@ -110,8 +121,6 @@ class DraftingScheduler(_Base):
         kept = {p[0]: width for p, width in zip(free, widths, strict=True)}
         for index, _, tokens, _ in proposals:
             draft_token_ids.draft_token_ids[index] = tokens[: kept.get(index, len(tokens))]
-        self._hsdkit_drafting += perf_counter() - start
-        super().update_draft_token_ids(draft_token_ids)
 
     # -- one request
 
@@ -163,7 +172,8 @@ class DraftingScheduler(_Base):
             output.stop_reason = drafting.record(self.num_spec_tokens, self._hsdkit_cost.line).to_text()
 
     def _say(self, request: Any, note: str) -> None:
-        """The request goes on without drafts, and says so in its record; the log says each kind of trouble once."""
+        """The request goes on without drafts, and says so in its record; the log says each kind of trouble once. None
+        for trouble with all of them, which then have no drafts in this step."""
         drafting = getattr(request, ATTRIBUTE, None)
         if drafting is not None:
             drafting.give_up(note)

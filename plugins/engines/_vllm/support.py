@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from hsdkit.errors import ConfigError
@@ -78,7 +78,7 @@ def server_command(arguments: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-def check_model_types(target: str, model_types: frozenset[str]) -> None:
+def check_model_types(target: str, model_types: Set[str]) -> None:
     """Raises `ConfigError` for a target whose model vLLM has not."""
     if not model_types & MODEL_TYPES:
         kinds = ", ".join(sorted(model_types)) or "any"
