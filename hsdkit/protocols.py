@@ -84,7 +84,7 @@ class DecodeRequest:
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """What an engine returns for a batch of requests: results in request order, the times of the whole batch, and the
-    number of forward passes after the prefill (a batched pass counts once)."""
+    number of forward passes after the prefill that any of them was in (a batched pass counts once)."""
 
     sequences: tuple[SequenceResult, ...]
     times: StageTimes

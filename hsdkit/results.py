@@ -22,8 +22,8 @@ class Step:
 
     `nodes` draft tokens were verified (the root not counted), the first `accepted` of the walk were kept, and the
     model's own token was appended unless the sequence ended inside the draft (`bonus`). `source` names the matcher
-    source of the accepted path ("" when nothing was accepted). `seconds` is the step's wall time; rows of one batch
-    share it.
+    source of the accepted path ("" when nothing was accepted). `seconds` is the step's wall time, which all
+    rows of the batch have in common, those of other pages too.
 
     `rejected` is how the likeliest draft went on behind the accepted tokens, some tokens of it as text: what the model
     did not write there. "" where nothing was left of it or there was none. With `nodes` 0 it was proposed, and the
@@ -67,9 +67,12 @@ class SequenceResult:
 
 @dataclass(frozen=True, slots=True)
 class StageTimes:
-    """Wall seconds: image preprocessing and vision tower; the rest of the prompt; all verification steps.
+    """Seconds: image preprocessing and vision tower; the rest of the prompt; all verification steps.
 
-    `host` is the part of `decode` spent outside the model: matching, trees, masks, walk, bookkeeping.
+    `host` is the part of `decode` spent outside the model: matching, trees, masks, walk, bookkeeping. Of a step that
+    several pages had sequences in, each is charged the share of its sequences; waiting for the prompts of others is
+    charged to nobody. So the times of all pages add up to those of the machine, and a page decoded alone has its wall
+    seconds.
     """
 
     encode: float = 0.0

@@ -207,8 +207,12 @@ def _cast(model: Any, dtype: torch.dtype) -> None:
         setattr(model.get_submodule(owner), attribute, buffer)
 
 
+#: Tokens in the cache of a row while passes are timed.
+MADE_UP = 1024
+
+
 @torch.inference_mode()
-def pass_timer(model: HFModel, rows: int, cached: int = 1024) -> Callable[[int], float]:
+def pass_timer(model: HFModel, rows: int, cached: int = MADE_UP) -> Callable[[int], float]:
     """A function that makes one verification pass of a given width over `rows` rows that each hold `cached` made-up
     tokens, and returns its seconds."""
     cache = RaggedCache()

@@ -169,12 +169,13 @@ class TransformersEngine:
     def _measured_costs(self) -> MeasuredCosts:
         with self._loading:
             if self._costs is None:
-                from hsdkit_plugins.engines.hf_model import pass_timer
+                from hsdkit_plugins.engines.hf_model import MADE_UP, pass_timer
 
-                from hsdkit.decoding.budget import CostCurve, MeasuredCosts
+                from hsdkit.decoding.budget import MAX_PACKED, CostCurve, MeasuredCosts
 
                 def measure(rows: int) -> CostCurve:
-                    return CostCurve.measure(pass_timer(self.model, rows), rows)
+                    room = self.loop.max_tokens // rows - MAX_PACKED  # others may hold as much beside it
+                    return CostCurve.measure(pass_timer(self.model, rows, min(MADE_UP, max(1, room))), rows)
 
                 self._costs = MeasuredCosts(measure, self._config.max_rows)
             return self._costs
