@@ -21,11 +21,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from small_pdfs import SmallPage, printed_pdf, sizes
+
 from hsdkit.jobs.database import NAME
 from hsdkit.results import DocumentResult, PageResult
-
-#: Pages of the documents, over and over: long ones and short ones.
-SIZES = (30, 1, 7, 2, 45, 1, 14)
 
 EMBEDDED = (sys.executable, "-c", "from hsdkit.cli import main; main()", "run", "drafter=pdftext")
 
@@ -49,70 +48,69 @@ TOYS = (
 
 @dataclass(frozen=True)
 class Run:
-    """What one process came to: exit code (negative: a signal), seconds, seconds until it told of its first page."""
+    """What one process came to: exit code (negative: a signal), and seconds: in all, until it was in the job's file."""
 
     code: int
     seconds: float
-    first_page: float
+    joined: float
     said: str
 
 
-def printed_pdf(path: Path, pages: int) -> Path:
-    """A born-digital document of small pages, each of which says who it is."""
-    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
-    kids = []
-    for number in range(1, pages + 1):
-        lines = (
-            f"({path.stem}, page {number}"
-        ) + f" of {pages}) Tj T* (read {number * 37 % 101} of {number * 53 % 97}.) Tj"
-        stream = f"BT /F 10 Tf 14 TL 8 40 Td {lines} ET".encode()
-        objects.append(b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream))
-        box = b"/MediaBox[0 0 100 60]/Resources<</Font<</F 3 0 R>>>>"
-        objects.append(b"<</Type/Page/Parent 2 0 R%s/Contents %d 0 R>>" % (box, len(objects)))
-        kids.append(b"%d 0 R" % len(objects))
-    objects[1] = b"<</Type/Pages/Kids[%s]/Count %d>>" % (b" ".join(kids), pages)
-    body = b"".join(b"%d 0 obj%s endobj\n" % (n, o) for n, o in enumerate(objects, 1))
-    path.write_bytes(b"%PDF-1.4\n" + body + b"trailer<</Root 1 0 R>>")
-    return path
-
-
 def make_documents(folder: Path, pages: int) -> list[Path]:
+    """Documents whose pages say who they are."""
     folder.mkdir(parents=True)
-    made: list[Path] = []
-    while pages:
-        size = min(pages, SIZES[len(made) % len(SIZES)])
-        made.append(printed_pdf(folder / f"d{len(made)}.pdf", size))
-        pages -= size
-    return made
+    return [
+        printed_pdf(
+            folder / f"d{n}.pdf",
+            (SmallPage((f"d{n}, page {k} of {size}", f"read {k * 37 % 101} of {k * 53 % 97}.")) for k in range(size)),
+        )
+        for n, size in enumerate(sizes(pages))
+    ]
 
 
-def run_job(command: Sequence[str], output: Path, kill_after: float | None = None) -> Run:
+@dataclass(frozen=True)
+class Moment:
+    """When to kill: `seconds` after the start, after joining the job, or after having finished so many `pages`."""
+
+    seconds: float
+    joined: bool = False
+    pages: int = 0
+
+
+def run_job(command: Sequence[str], output: Path, kill: Moment | None = None) -> Run:
     """Run it to the end, or until it is killed."""
-    start = time.monotonic()
-    first_page = 0.0
+    start, before = time.monotonic(), _finished(output)
+    joined, reached = 0.0, 0.0 if kill and not kill.joined else None
     with tempfile.TemporaryFile("w+") as said:
         with subprocess.Popen([*command, f"output={output}"], stdout=subprocess.DEVNULL, stderr=said) as process:
             while process.poll() is None:
                 elapsed = time.monotonic() - start
-                if not first_page and _finished(output):
-                    first_page = elapsed
-                if kill_after is not None and elapsed >= kill_after:
+                if not joined and _count(output, "workers WHERE pid = ?", process.pid):
+                    joined = elapsed
+                if kill and reached is None and joined and _finished(output) - before >= kill.pages:
+                    reached = elapsed
+                if kill and reached is not None and elapsed >= reached + kill.seconds:
                     process.send_signal(signal.SIGKILL)
                     break
-                time.sleep(0.01 if kill_after is not None else 0.05)
+                time.sleep(0.01)
             code = process.wait()
         said.seek(0)
-        return Run(code, time.monotonic() - start, first_page, said.read())
+        return Run(code, time.monotonic() - start, joined, said.read())
 
 
 def _finished(output: Path) -> int:
-    """How many pages the job's file has as finished, seen from outside."""
+    """How many pages the job's file has as finished."""
+    return _count(output, "pages WHERE state IN ('done', 'failed')")
+
+
+def _count(output: Path, of: str, *values: int) -> int:
+    """Rows of the job's file, seen from outside."""
     if not (output / NAME).exists():
         return 0
     try:
         with closing(sqlite3.connect(f"file:{output / NAME}?mode=ro", uri=True, timeout=5)) as job:
-            return int(job.execute("SELECT count(*) FROM pages WHERE state IN ('done', 'failed')").fetchone()[0])
-    except sqlite3.Error:  # just being made
+            return int(job.execute(f"SELECT count(*) FROM {of}", values).fetchone()[0])
+    except sqlite3.Error:  # it is just being made
         return 0
 
 
@@ -158,13 +156,16 @@ def torture(
     calm = run_job(command, folder / "undisturbed")
     if calm.code:
         return [f"the undisturbed run ended with {calm.code}: {calm.said}"]
-    work = calm.seconds - calm.first_page
-    tell(f"undisturbed: {pages} pages in {calm.seconds:.1f} s, the first after {calm.first_page:.1f} s")
+    tell(f"undisturbed: {pages} pages in {calm.seconds:.1f} s")
     killed = 0
     while killed < kills:
-        # From before the job's file exists to the middle of the work; all kills together leave some of it undone.
-        after = chance.uniform(0, calm.first_page + 1.6 * work / kills)
-        run = run_job(command, folder / "killed", after)
+        if (kind := chance.random()) < 0.2:  # somewhere before it has joined the job
+            moment = Moment(chance.uniform(0, calm.joined))
+        elif kind < 0.4:  # while it opens documents and loads the model
+            moment = Moment(chance.uniform(0, calm.joined), joined=True)
+        else:  # while it reads: all kills together leave some pages for the last run
+            moment = Moment(chance.uniform(0, 0.1), True, chance.randint(0, max(1, round(2.4 * pages / kills))))
+        run = run_job(command, folder / "killed", moment)
         if run.code != -signal.SIGKILL:
             tell(f"ended with {run.code} before kill {killed + 1}; {_finished(folder / 'killed')} pages finished")
             break

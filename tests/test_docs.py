@@ -28,6 +28,7 @@ DOCUMENTS = [
     "docs/drafters.md",
     "docs/benchmarks.md",
     "docs/failures.md",
+    "docs/jobs.md",
     "docs/concurrency.md",
     "docs/roofline.md",
     "docs/service.md",
