@@ -30,6 +30,8 @@ DOCUMENTS = [
     "docs/failures.md",
     "docs/jobs.md",
     "docs/concurrency.md",
+    "docs/deploy.md",
+    "docs/ray.md",
     "docs/roofline.md",
     "docs/service.md",
 ]
