@@ -72,6 +72,18 @@ def test_a_job_tells_its_pages_as_they_are_finished_and_keeps_all_results(tmp_pa
         assert r.client.get(f"/v1/jobs/{job}").status_code == 404
 
 
+def test_a_password_opens_an_encrypted_document_and_is_not_kept(tmp_path: Path):
+    import papers
+
+    with running(tmp_path) as r:
+        locked = papers.pdf(tmp_path / "locked.pdf", lambda canvas: None, password="s3cret")
+        assert r.post("/v1/parse", locked).status_code == 422
+        answer = r.post("/v1/parse", locked, password="s3cret")
+        assert answer.status_code == 200
+        kept = (tmp_path / "jobs" / answer.json()["id"]).iterdir()
+        assert not any(b"s3cret" in f.read_bytes() for f in kept)
+
+
 def test_a_page_that_fails_is_named_and_the_others_are_there(tmp_path: Path):
     with running(tmp_path, "verifier.fail=[2]") as r:
         answer = r.post("/v1/parse", pdf(tmp_path, 3))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from services import pdf, process, running
 from toys import TOY, toy_registry
 
 from hsdkit.config import compose
+from hsdkit.service.access import Access
 from hsdkit.service.counting import Counting
 from hsdkit.service.limits import Limits
 from hsdkit.service.refusal import Refusal
@@ -166,6 +169,18 @@ def test_web_pages_of_others_cannot_ask(tmp_path: Path, host: str, origin: str |
         assert "access-control-allow-origin" not in answer.headers
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_proxy_in_front_may_have_a_name(tmp_path: Path):
+    access = Access(None, loopback=True, names=frozenset({"docs.example.org"}))
+    access.check("/v1/jobs", {"host": "docs.example.org", "origin": "https://docs.example.org"})
+    with pytest.raises(Refusal):
+        access.check("/v1/jobs", {"host": "example.org"})
+
+
+def test_the_command_line_loads_no_server():
+    code = "import sys, hsdkit.cli.app; print(sorted({'fastapi', 'uvicorn', 'starlette', 'torch'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_the_command_refuses_to_listen_for_others_without_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

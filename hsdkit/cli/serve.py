@@ -43,6 +43,10 @@ def serve(
     token_file: Annotated[
         Path | None, typer.Option(help="File with the token that clients must send.", show_default=False)
     ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a proxy on this machine that passes its Host header on.", show_default=False),
+    ] = None,
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Let anybody who can reach --host use it without a token.")
     ] = False,
@@ -69,9 +73,9 @@ def serve(
     overrides, inputs = split_arguments(arguments or [])
     if inputs:
         raise ConfigError(f"{inputs[0]}: hsdkit serve takes options (KEY=VALUE), documents are sent to it")
-    for name in _NOT_HERE:
-        if any(o.startswith(f"{name}=") for o in overrides):
-            raise ConfigError(f"{name}= has no meaning for hsdkit serve")
+    for key in _NOT_HERE:
+        if any(o.startswith(f"{key}=") for o in overrides):
+            raise ConfigError(f"{key}= has no meaning for hsdkit serve")
     try:
         from hsdkit.service.access import is_loopback
         from hsdkit.service.server import serve as serve_on
@@ -97,6 +101,7 @@ def serve(
     )  # fmt: skip
     error = serve_on(
         Pipeline(config), host=host, port=port, token=token, limits=limits, folder=folder, urls=allow_urls,
+        names=frozenset(n.lower() for n in name or ()),
         started=lambda address: console.console().print(
             f"hsdkit is at [bold]{address}[/], loading {config.target.name}; end it with Ctrl-C", soft_wrap=True
         ),

@@ -27,16 +27,18 @@ def is_loopback(host: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Access:
     """`token`: None where none is asked for. `loopback`: the service listens on this machine only, so that any other
-    name in the Host header is a web page's that had its own name lead here (DNS rebinding)."""
+    name in the Host header is a web page's that had its own name lead here (DNS rebinding); but for `names`, those of a
+    proxy in front."""
 
     token: str | None
     loopback: bool
+    names: frozenset[str] = frozenset()
 
     def check(self, path: str, headers: Mapping[str, str]) -> None:
         """Raises `Refusal`. `headers` are found by their names in small letters."""
         host = headers.get("host", "")
-        if self.loopback and not is_loopback(_name(host)):
-            raise Refusal(403, "the Host header names another machine; ask for localhost or 127.0.0.1", "host")
+        if self.loopback and (name := _name(host)) not in self.names and not is_loopback(name):
+            raise Refusal(403, "the Host header names another machine: ask for localhost (or see --name)", "host")
         if (origin := headers.get("origin")) and urlsplit(origin).netloc.lower() != host.lower():
             raise Refusal(403, "requests of other sites' pages are not answered", "host")
         if self.token is not None and not _is_open(path) and not self._knows(headers.get("authorization", "")):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from hsdkit.service import browser, results
@@ -45,6 +48,7 @@ _FORM: dict[str, Any] = {
                             "description": "Its address instead; only where the service allows it.",
                         },
                         "pages": {"type": "string", "description": "Pages to parse, counted from 1: 1-3,7 or 5-."},
+                        "password": {"type": "string", "description": "Of an encrypted PDF; kept until it is parsed."},
                         "format": {"type": "string", "enum": ["json", "markdown"], "default": "json"},
                         "async": {"type": "boolean", "default": False, "description": "Answer at once with a job."},
                     },
@@ -81,6 +85,10 @@ def _errors(app: FastAPI, service: Service) -> None:
         service.metrics.refused.labels(e.reason).inc()
         return JSONResponse({"error": e.message}, e.status, e.headers)
 
+    @app.exception_handler(FileNotFoundError)
+    async def gone(request: Request, e: FileNotFoundError) -> JSONResponse:
+        return JSONResponse({"error": "these results are not there, or no longer"}, 404)
+
     @app.exception_handler(HTTPException)
     async def http(request: Request, e: HTTPException) -> JSONResponse:
         return JSONResponse({"error": str(e.detail)}, e.status_code, dict(e.headers or {}))
@@ -105,7 +113,7 @@ def _parsing(app: FastAPI, service: Service) -> None:
             if await request.is_disconnected():
                 service.runner.cancel(job)
         if options.get("format") == "markdown" and job.state is State.DONE:
-            return FileResponse(job.markdown, media_type="text/markdown; charset=utf-8", headers={"X-Job": job.id})
+            return _file(job.markdown, "text/markdown; charset=utf-8")
         status = {State.DONE: 200, State.FAILED: 422, State.STOPPED: 503, State.CANCELLED: 409}[job.state]
         return JSONResponse(await asyncio.to_thread(_parsed, job), status, {"X-Job": job.id})
 
@@ -159,35 +167,29 @@ def _jobs(app: FastAPI, service: Service) -> None:
         return StreamingResponse(events(service.jobs.get(id)), media_type="application/x-ndjson")
 
     @app.get("/v1/jobs/{id}/markdown", responses=early, tags=["results"])
-    async def markdown(id: str) -> FileResponse:
+    async def markdown(id: str) -> StreamingResponse:
         job = _ended(service.jobs.get(id))
-        return _file(job, job.markdown, "text/markdown; charset=utf-8", ".md")
+        return _file(job.markdown, "text/markdown; charset=utf-8", f"{job.source}.md")
 
     @app.get("/v1/jobs/{id}/json", responses=early, tags=["results"])
-    async def as_json(id: str) -> FileResponse:
+    async def as_json(id: str) -> StreamingResponse:
         """The complete result, as `hsdkit run` writes it: tokens, steps, drafts, times."""
         job = _ended(service.jobs.get(id))
-        return _file(job, job.json, "application/json", ".json")
+        return _file(job.json, "application/json", f"{job.source}.json")
 
     @app.get("/v1/jobs/{id}/report", responses=early, tags=["results"])
-    async def report(id: str) -> FileResponse:
+    async def report(id: str) -> StreamingResponse:
         """The visual report: one HTML file without scripts."""
         job = _ended(service.jobs.get(id))
-        try:
-            path = await asyncio.to_thread(results.report, job)
-        except OSError:
-            raise Refusal(404, "nothing was parsed of this document", "not_found") from None
-        answer = _file(job, path, "text/html; charset=utf-8", ".html")
+        path = await asyncio.to_thread(results.report, job)
+        answer = _file(path, "text/html; charset=utf-8", f"{job.source}.html")
         answer.headers["Content-Security-Policy"] = browser.REPORT_POLICY
         return answer
 
     @app.get("/v1/jobs/{id}/pages/{number}/image", responses=gone, tags=["results"])
-    async def image(id: str, number: int) -> FileResponse:
+    async def image(id: str, number: int) -> StreamingResponse:
         """The page as the model saw it, in a size for screens (JPEG)."""
-        path = service.jobs.get(id).file(number, ".jpg")
-        if not path.exists():
-            raise Refusal(404, "no image of that page (yet)", "not_found")
-        return FileResponse(path, media_type="image/jpeg")
+        return _file(service.jobs.get(id).file(number, ".jpg"), "image/jpeg")
 
 
 def _ended(job: Job) -> Job:
@@ -198,10 +200,22 @@ def _ended(job: Job) -> Job:
     return job
 
 
-def _file(job: Job, path: Any, kind: str, suffix: str) -> FileResponse:
-    if not path.exists():
-        raise Refusal(404, "nothing was parsed of this document", "not_found")
-    return FileResponse(path, media_type=kind, filename=job.source + suffix)
+def _file(path: Path, kind: str, name: str | None = None) -> StreamingResponse:
+    """The file, to be saved under that name. It is opened now, and may be deleted while it is sent."""
+    try:
+        file = path.open("rb")
+    except OSError:
+        raise Refusal(404, "nothing was parsed of it (yet)", "not_found") from None
+
+    def chunks() -> Iterator[bytes]:
+        with file:
+            while chunk := file.read(1 << 16):
+                yield chunk
+
+    headers = {"Content-Length": str(os.fstat(file.fileno()).st_size)}
+    if name is not None:
+        headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+    return StreamingResponse(chunks(), media_type=kind, headers=headers)
 
 
 def _state(app: FastAPI, service: Service) -> None:

@@ -33,21 +33,21 @@ class Counting:
     def start(self) -> None:
         self._free.append(self._started())
 
-    async def count(self, path: Path) -> int:
+    async def count(self, path: Path, password: str | None = None) -> int:
         """Raises `Refusal` (422) with one line for a file that cannot be opened."""
         async with self._turn:
             try:
-                return await asyncio.to_thread(self._count, path)
+                return await asyncio.to_thread(self._count, path, password)
             except DocumentError as e:
                 raise Refusal(422, str(e), "document") from None
 
-    def _count(self, path: Path) -> int:
+    def _count(self, path: Path, password: str | None) -> int:
         with self._lock:
             counter = self._free.pop() if self._free else None
         if counter is None:
             counter = self._started()
         try:
-            return counter.count(path)
+            return counter.count(path, password)
         finally:
             with self._lock:
                 self._free.append(counter)

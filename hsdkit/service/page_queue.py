@@ -14,6 +14,7 @@ from hsdkit.parallel import PageTask
 class _Waiting:
     path: Path
     numbers: deque[int]
+    password: str | None
 
 
 class PageQueue:
@@ -24,9 +25,9 @@ class PageQueue:
         self._changed = threading.Condition()
         self._closed = False
 
-    def add(self, job: str, path: Path, numbers: tuple[int, ...]) -> None:
+    def add(self, job: str, path: Path, numbers: tuple[int, ...], password: str | None = None) -> None:
         with self._changed:
-            self._jobs[job] = _Waiting(path, deque(numbers))
+            self._jobs[job] = _Waiting(path, deque(numbers), password)
             self._changed.notify()
 
     def discard(self, job: str) -> None:
@@ -60,4 +61,4 @@ class PageQueue:
             number = waiting.numbers.popleft()
             if waiting.numbers:
                 self._jobs[job] = waiting  # at the end of the line
-            return PageTask(waiting.path, number, job)
+            return PageTask(waiting.path, number, job, password=waiting.password)

@@ -31,9 +31,11 @@ def save_document(job: Job, settings: dict[str, Any], versions: dict[str, str], 
 
 
 def report(job: Job) -> Path:
-    """The visual report, written when it is first asked for. Raises `OSError`."""
+    """The visual report, written when it is first asked for. Raises `FileNotFoundError` where there is no result."""
     path = job.folder / "report.html"
-    if not path.exists():
+    with job.lock:
+        if path.exists():
+            return path
         made = json.loads(_head(job.json))
         draft = path.with_suffix(".part")
         with ReportWriter(draft, job.source, made["settings"], made["versions"]) as writer:

@@ -52,9 +52,9 @@ class Runner:
     def in_flight(self) -> int:
         return len(self._in_flight)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Job, password: str | None) -> None:
         self.jobs.add(job)
-        self.queue.add(job.id, job.upload, job.numbers)
+        self.queue.add(job.id, job.upload, job.numbers, password)
 
     def cancel(self, job: Job) -> None:
         """Give the job up; a page of it that is being decoded ends at its next step."""

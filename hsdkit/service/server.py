@@ -29,15 +29,16 @@ log = logging.getLogger(__name__)
 #: Seconds in which a connection must have said what it wants.
 _HEAD_SECONDS = 10.0
 
+_SAID = b'{"error": "too many connections; try again later"}'
 _BUSY = (
     b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\nretry-after: 5\r\nconnection: close\r\n"
-    b'content-length: 35\r\n\r\n{"error": "too many connections"}\r\n'
+    b"content-length: %d\r\n\r\n%b" % (len(_SAID), _SAID)
 )
 
 
 def serve(
     pipeline: Pipeline, *, host: str, port: int, token: str | None, limits: Limits, folder: Path | None, urls: bool,
-    started: Callable[[str], None],
+    names: frozenset[str], started: Callable[[str], None],
 ) -> str | None:  # fmt: skip
     """Serve until SIGTERM or Ctrl-C. `started` is told the address. Without a folder, results go when the service does.
     Returns the error for which it could not go on, None after an end in order. Raises `ConfigError`, `OutputError`."""
@@ -51,7 +52,7 @@ def serve(
             server.should_exit = True
 
         service = Service(pipeline, folder, limits, urls=urls, failed=failed)
-        app = create_app(service, Access(token, is_loopback(host)))
+        app = create_app(service, Access(token, is_loopback(host), names))
         config = uvicorn.Config(
             app, http=_connections(limits), ws="none", lifespan="on", log_config=None, access_log=False,
             server_header=False,

@@ -74,13 +74,14 @@ class Service:
             id, folder = self.jobs.new_folder()
             try:
                 _check_options(upload.options)
+                password = upload.options.get("password")
                 path = await self._file(upload, folder / "upload")
                 with self.jobs.place():
-                    numbers = self._numbers(upload, await self._counting.count(path))
+                    numbers = self._numbers(upload, await self._counting.count(path, password))
                     if self.status == "stopping":
                         raise _stopping()
                     job = Job(id, upload.name, folder, numbers, bytes=path.stat().st_size)
-                    self.runner.submit(job)
+                    self.runner.submit(job, password)
             except BaseException:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
                 raise

@@ -20,7 +20,7 @@ from hsdkit.service.limits import MIB, Limits
 from hsdkit.service.refusal import Refusal
 
 #: What a client may set, and how many characters a value may have.
-OPTIONS, _MOST_VALUE = ("pages", "format", "async", "url"), 2000
+OPTIONS, _MOST_VALUE = ("pages", "password", "format", "async", "url"), 2000
 
 #: Seconds before a body must keep up its rate, and the longest pause within it.
 _FIRST_SECONDS, _LONGEST_PAUSE = 5.0, 20.0
