@@ -338,6 +338,7 @@ def test_what_fails_is_listed_and_the_exit_code_says_so(cli: Any, tmp_path: Path
         ("a.pdf", 2),
     ]
     assert "left out: a.pdf, page 2: autoregressive" in result.output
+    assert {Path(name).name: len(digest) for name, digest in content["inputs"].items()} == {"a.pdf": 64, "bad.pdf": 64}
 
 
 def test_the_embedded_model_says_the_same_on_every_side(cli: Any, tmp_path: Path) -> None:

@@ -264,7 +264,9 @@ def test_a_page_whose_ground_truth_is_broken_is_a_row(workplace: Path) -> None:
 
 def test_what_made_the_results_stays_known(ocean: Path) -> None:
     evaluate()
-    made = summary()["versions"]
+    made, inputs = summary()["versions"], summary()["inputs"]
     assert made["model"] == "toy-checkpoint"
+    assert inputs
+    assert {len(digest) for digest in inputs.values()} == {64}
     evaluate()
-    assert summary()["versions"] == made
+    assert (summary()["versions"], summary()["inputs"]) == (made, inputs)
