@@ -77,7 +77,7 @@ class Hostile:
         do(self.config.harm.get(str(page.number), ""))
         print("a library talks")
         text = f"{os.getpid()} {'torch' in sys.modules} {page.number} of {page.source}"
-        return Draft((Region(Box(0, 0, 10, 10), Label.TEXT, text),), self.name, notes=("fine",))
+        return Draft((Region(Box(0, 0, 10, 10), Label.TEXT, text),), self.name, notes=("fine", str(time.monotonic())))
 
 @hookimpl
 def hsdkit_components():

@@ -118,7 +118,7 @@ def test_every_way_gives_the_same_results(toys: ManyToys, files: list[Path]) -> 
     for way in WAYS:
         run = many(toys, *way.split(), "verifier.fail=[3]", "drafter.harm={'2': refuse}", "on_failure=[]")
         results = {
-            task.key: (r.number, r.text, r.error, r.notes[1:], len(r.draft.regions), r.width)
+            task.key: (r.number, r.text, r.error, len(r.notes), len(r.draft.regions), r.width)
             for task, r in parse_pages(run, tasks)
         }
         assert len(results) == len(tasks)
@@ -132,6 +132,18 @@ def test_every_way_gives_the_same_results(toys: ManyToys, files: list[Path]) -> 
         assert results == found[0], way
     assert not children()
     assert not threads()
+
+
+def test_pages_are_drafted_while_others_are_decoded(toys: ManyToys, tmp_path: Path) -> None:
+    file = blank_pdf(tmp_path / "a.pdf", 6)
+    finished: dict[int, float] = {}
+    run = many(toys, "preparing=1", "concurrency=1", "verifier.tokens=10", "verifier.pause=0.02")
+    results = []
+    for _, result in parse_pages(run, [PageTask(file, n) for n in range(1, 7)]):
+        finished[len(results)] = time.monotonic()
+        results.append(result)
+    drafted = [float(r.draft.notes[-1]) for r in results]
+    assert all(drafted[n + 1] < finished[n] for n in range(5))
 
 
 def test_a_crash_in_the_middle_costs_nothing_else(toys: ManyToys, files: list[Path], tmp_path: Path) -> None:
