@@ -19,7 +19,7 @@ _MOST, _SECONDS = 2, 20.0
 
 
 class Counting:
-    """Processes that open documents and nothing else: one from the start, others when they are needed."""
+    """Processes that open documents and nothing else: kept for the next file."""
 
     def __init__(self, config: RunConfig) -> None:
         # Nothing is rendered, so that any resolution will do.
@@ -31,7 +31,8 @@ class Counting:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        self._free.append(self._started())
+        """Start them now: under load that may take longer than the first client cares to wait."""
+        self._free += [self._started() for _ in range(_MOST)]
 
     async def count(self, path: Path, password: str | None = None) -> int:
         """Raises `Refusal` (422) with one line for a file that cannot be opened."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -26,8 +27,9 @@ from hsdkit.service.service import Service
 
 log = logging.getLogger(__name__)
 
-#: Seconds in which a connection must have said what it wants.
-_HEAD_SECONDS = 10.0
+#: Seconds in which a connection must have said what it wants, and for which what is still coming of a refused body is
+#: thrown away: an answer to someone who is still sending would be lost if the connection were closed at once.
+_HEAD_SECONDS, _LINGERING = 10.0, 5.0
 
 _SAID = b'{"error": "too many connections; try again later"}'
 _BUSY = (
@@ -115,6 +117,15 @@ def _connections(limits: Limits) -> type[asyncio.Protocol]:
 
         def _still_waiting(self) -> None:
             if self.cycle is None and not self.transport.is_closing():
+                self.transport.close()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
+                self.loop.call_later(_LINGERING, self._still_sending, self.cycle)
+
+        def _still_sending(self, answered: object) -> None:
+            if self.cycle is answered and self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
                 self.transport.close()
 
         def connection_lost(self, exc: Exception | None) -> None:
