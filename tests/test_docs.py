@@ -34,6 +34,7 @@ DOCUMENTS = [
     "docs/ray.md",
     "docs/roofline.md",
     "docs/service.md",
+    "docs/vllm.md",
 ]
 
 

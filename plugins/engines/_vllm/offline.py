@@ -96,8 +96,8 @@ class OfflineVllm:
         """End the engine and its process. Does nothing the second time."""
         atexit.unregister(self.close)
         if self._thread.is_alive():
-            self._engine.shutdown(timeout=SHUTDOWN)
             asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result(SHUTDOWN)
+            self._engine.shutdown(timeout=SHUTDOWN)
             self._stop_loop()
 
     def _stop_loop(self) -> None:
