@@ -41,14 +41,18 @@ _DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float
 
 @dataclass(frozen=True, slots=True)
 class VllmConfig:
-    """url: root of a vLLM server that was started as `hsdkit serve-command` says, such as http://host:8000; empty to
-    run vLLM in this process. model: the name the server serves it by; empty for its only one. api_key_env: environment
-    variable that holds the server's key, if it wants one. timeout: seconds that a server may say nothing. dtype:
-    weights and arithmetic; "auto" is the checkpoint's own type, fp32 for results that never depend on what is batched.
-    draft_tokens: most draft tokens verified for a request in a step, at most 128. arguments: further arguments of
-    vllm.EngineArgs by name, such as engine.arguments.max_model_len=16384.
+    """Where vLLM runs. The last three are for a vLLM in this process, and for the command that starts a server.
 
-    dtype, draft_tokens and arguments are those of a vLLM in this process, and of the command for a server."""
+    url: root of a vLLM server that was started as `hsdkit serve-command` says, such as http://host:8000; empty to run
+        vLLM in this process.
+    model: the name the server serves it by; empty for its only one.
+    api_key_env: environment variable that holds the server's key, if it wants one.
+    timeout: seconds that a server may say nothing.
+    dtype: weights and arithmetic; `auto` is the checkpoint's own type, fp32 the one in which results never depend on
+        what is batched.
+    draft_tokens: most draft tokens verified for a request in a step, at most 128.
+    arguments: further arguments of `vllm.EngineArgs` by name, such as engine.arguments.max_model_len=16384.
+    """
 
     url: str = ""
     model: str = ""
