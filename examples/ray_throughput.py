@@ -14,8 +14,8 @@ import statistics
 import time
 from contextlib import closing
 
-from hsdkit import compose, open_document
-from hsdkit.documents import find_inputs
+from hsdkit import compose
+from hsdkit.documents import find_inputs, open_document
 from hsdkit.parallel import PageTask
 from hsdkit.ray.cluster import connected
 from hsdkit.ray.workers import Workers

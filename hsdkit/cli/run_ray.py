@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +57,10 @@ def on_ray(
 
             def parse(tasks: Iterator[PageTask]) -> Iterator[tuple[PageTask, PageResult]]:
                 display.status("connecting to Ray")
-                return cluster.parse_pages(pipeline.config, tasks, on_workers=on_workers, on_versions=on_versions)
+                with contextlib.redirect_stdout(sys.stderr):  # what Ray says; standard output is for results
+                    yield from cluster.parse_pages(
+                        pipeline.config, tasks, on_workers=on_workers, on_versions=on_versions
+                    )
 
             return parse
 

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 
@@ -28,16 +27,15 @@ def connected(address: str | None = None) -> Iterator[list[Mapping[str, float]]]
     # What Ray's native part says of every pool of actors ("has constructor arguments in the object store") is no error.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    with contextlib.redirect_stdout(sys.stderr):  # Ray's messages; standard output is for results
-        try:
-            with _own_signals():
-                ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="error")
-        except (ConnectionError, ValueError, RuntimeError, OSError) as e:
-            raise ConfigError(f"--ray={address or ''}: no Ray cluster answers: {' '.join(str(e).split())}") from e
-        try:
-            yield _nodes(ray)
-        finally:
-            ray.shutdown()
+    try:
+        with _own_signals():
+            ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="error")
+    except (ConnectionError, ValueError, RuntimeError, OSError) as e:
+        raise ConfigError(f"--ray={address or ''}: no Ray cluster answers: {' '.join(str(e).split())}") from e
+    try:
+        yield _nodes(ray)
+    finally:
+        ray.shutdown()
 
 
 def _ray():  # type: ignore[no-untyped-def]

@@ -51,7 +51,7 @@ def parse_pages(
     feeding = Feeding(iter(tasks), under_way, at_once(config, workers) * workers.most * AHEAD)
     observers = Pipeline(config)  # loads nothing
     told = False
-    with contextlib.closing(_results(config, workers, feeding.feed)) as rows:
+    with _told(), contextlib.closing(_results(config, workers, feeding.feed)) as rows:
         feeding.fill()
         while feeding.wait():
             row = next(rows, None)
@@ -138,6 +138,16 @@ def _context() -> DataContext:
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     return context
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What breaks in Ray itself, in one line."""
+    try:
+        yield
+    except ray.exceptions.RayError as e:
+        reason = " ".join(str(e).split())[:500]
+        raise errors.HsdkitError(f"Ray failed: {type(e).__name__}: {reason}; run again to go on where it was") from e
 
 
 def _raise_fatal(row: Row) -> None:

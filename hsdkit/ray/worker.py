@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import socket
 from dataclasses import replace
 from typing import Any
 
@@ -45,7 +46,7 @@ class Worker:
             self._reader = e
         except Exception as e:  # Ray would make worker after worker that fails alike
             log.debug("the worker cannot start", exc_info=True)
-            self._reader = HsdkitError(f"a worker cannot start: {type(e).__name__}: {' '.join(str(e).split())}")
+            self._reader = HsdkitError(f"cannot start: {type(e).__name__}: {' '.join(str(e).split())}")
 
     def __call__(self, row: Row) -> Row:
         index = int(row["index"])
@@ -80,7 +81,7 @@ class Worker:
 
 
 def _fatal(index: int, error: HsdkitError) -> Row:
-    return _row(index, error=type(error).__name__, message=str(error))
+    return _row(index, error=type(error).__name__, message=f"worker {socket.gethostname()}: {error}")
 
 
 def _row(index: int, *, page: str = "", versions: str = "", error: str = "", message: str = "") -> Row:
