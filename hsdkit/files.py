@@ -42,9 +42,20 @@ def write_whole(path: Path, pieces: Iterable[str]) -> Path:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+        _sync_folder(path.parent)
     except OSError as e:
         raise OutputError(f"{path}: cannot be written: {e.strerror}; choose another folder with output=FOLDER") from e
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
     return path
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk, where the system can do that."""
+    with contextlib.suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -186,6 +186,14 @@ def test_documents_done_in_part_are_completed_later(read: Read):
     assert "0 of 2 documents, 2 pages" in outcome.stderr
 
 
+def test_nothing_is_made_where_nothing_is_asked_for(read: Read):
+    assert again(read)[0].exit_code == 2
+    outcome, _ = again(read, "missing.pdf", "@missing.txt")
+    assert outcome.exit_code == 1
+    assert "@missing.txt: no such list of files" in outcome.stderr
+    assert not Path("out").exists()
+
+
 # -- processes of their own
 
 WORKER = """
@@ -223,6 +231,7 @@ def test_two_processes_share_a_job_and_read_no_page_twice(workplace: Path):
     pages = [(name, number) for _, name, number in notes()]
     assert len(pages) == len(set(pages)) == 60
     assert len({pid for pid, _, _ in notes()}) == 2, said
+    assert "parsed by other processes meanwhile" in said[0] + said[1]
     for name, count in (("a", 30), ("b", 1), ("c", 9), ("d", 20)):
         assert [p.number for p in load(f"out/{name}.json").pages] == list(range(1, count + 1))
     assert [p for p in Path("out").iterdir() if ".part" in p.name] == []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from hsdkit.cli import console
@@ -48,13 +48,18 @@ def run_batch(config: RunConfig, flags: RunFlags, parser: Callable[[Pipeline], P
     interrupts = Interrupts()
     watcher = _Shown(display, outcome)
     named_in_vain: list[str] = []
+    inputs = all_inputs(config.input, named_in_vain)
+    first = next(inputs, None)
+    if first is None:  # no folder is made for nothing
+        display.close()
+        return 1
     try:
         with (
             interrupts,
             Job.open(
                 Path(config.output),
                 config,
-                all_inputs(config.input, named_in_vain),
+                chain([first], inputs),
                 retry_failed=flags.retry_failed,
                 fresh=flags.fresh,
                 reopen=partial(_reopen, pipeline) if flags.report else None,

@@ -58,7 +58,9 @@ def summary_lines(pipeline: Pipeline, outcome: Outcome) -> list[str]:
     ]
     if progress.kept:
         kept = f"{count(progress.kept, 'page')} kept from before in {outcome.folder}/"
-        lines.append(plain(kept) + ("" if totals.pages else ": nothing was left to do"))
+        lines.append(plain(kept) + ("" if totals.pages or progress.elsewhere else ": nothing was left to do"))
+    if progress.elsewhere:
+        lines.append(f"{count(progress.elsewhere, 'page')} parsed by other processes meanwhile")
     if totals.pages:
         lines.append(f"{count(totals.page_tokens, 'token')} written in {totals.wall:.1f} s, {_exactness(pipeline)}")
     if totals.steps:

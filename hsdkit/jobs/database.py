@@ -55,7 +55,8 @@ CREATE INDEX pages_by_state ON pages (document, state, number);
 _SELECTION = """
 CREATE TEMP TABLE selected (
     position INTEGER PRIMARY KEY, document INTEGER NOT NULL UNIQUE, given BLOB NOT NULL, pages TEXT, password TEXT,
-    planned INTEGER NOT NULL DEFAULT 0, kept INTEGER NOT NULL DEFAULT 0, closed INTEGER NOT NULL DEFAULT 0
+    planned INTEGER NOT NULL DEFAULT 0, closed INTEGER NOT NULL DEFAULT 0,
+    kept INTEGER NOT NULL DEFAULT 0, own INTEGER NOT NULL DEFAULT 0
 );
 """
 

@@ -132,6 +132,7 @@ class Job:
             self._claims.pop(claim.id, None)
             if kept:
                 self.progress.add(result)
+                self._database.change("UPDATE selected SET own = own + 1 WHERE document = ?", document.id)
         if last:
             self._assemble(document)
             self._settle(document)
@@ -229,8 +230,11 @@ class Job:
     def _close(self, document: Selected) -> None:
         """Nothing more is to be done for the document in this run."""
         if self._database.change("UPDATE selected SET closed = 1 WHERE document = ? AND NOT closed", document.id):
+            counts = self._store.counts(document.id)
+            known = self._database.value("SELECT kept + own FROM selected WHERE document = ?", document.id)
             with self._lock:
                 self.progress.closed += 1
+                self.progress.elsewhere += max(0, counts.get("done", 0) + counts.get("failed", 0) - known)
             self._watcher.closed(document.path)
 
     def _assemble(self, document: Selected, reason: Callable[[int], str] | None = None) -> None:

@@ -23,7 +23,8 @@ _BATCH = 200
 @dataclass(slots=True)
 class Progress:
     """Of `documents`, `planned` have been opened and `closed` are finished. The planned ones have `pages` to parse, of
-    which `kept` were finished before, by an earlier run or another process; `totals` are those this process parsed.
+    which `kept` were finished before they were opened here, `totals` are those this process parsed, and `elsewhere`
+    those that other processes finished meanwhile, as far as documents are closed.
     `troubles` are failures that are no page's and no document's: a report that could not be written.
     """
 
@@ -32,6 +33,7 @@ class Progress:
     closed: int = 0
     pages: int = 0
     kept: int = 0
+    elsewhere: int = 0
     troubles: list[str] = field(default_factory=list)
     totals: Totals = field(default_factory=Totals)
 
@@ -41,7 +43,7 @@ class Progress:
     @property
     def done(self) -> int:
         """Pages finished, as far as this process knows."""
-        return self.kept + self.totals.pages
+        return self.kept + self.totals.pages + self.elsewhere
 
     @property
     def expected(self) -> int:
