@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import signal
 import tempfile
 import threading
 import time
@@ -228,3 +229,14 @@ def test_pages_are_counted_apart(make: Make, three: Path, tmp_path: Path) -> Non
     with pytest.raises(DocumentError, match=r"endless.pdf: the process that opened it took more than 1 s"):
         slow.count(fifo)
     assert slow.count(three) == 3
+
+
+def test_a_process_killed_between_two_pages_costs_nothing(make: Make, three: Path) -> None:
+    preparer = make()
+    first = pid(preparer.prepare(PageTask(three, 1), None))
+    os.kill(first, signal.SIGKILL)
+    while Path(f"/proc/{first}/stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+    second = preparer.prepare(PageTask(three, 2), None)
+    assert second.draft.regions
+    assert pid(second) != first

@@ -155,19 +155,21 @@ class ProcessPreparer:
 
     def _ready(self) -> PreparingProcess:
         """A process that waits for a task. Raises `PluginError` where none can be had."""
-        for _ in range(MOST_STARTS + 1):
+        deaths, why = 0, ""
+        while deaths < MOST_STARTS:
             process = self._started()
+            if process.is_ready and process.alive:
+                return process
             try:
-                if process.alive:
+                if not process.is_ready:
                     process.wait_ready()
                     return process
-                why = "ended"  # between two pages: none of theirs
             except ProcessLost as e:
-                why = str(e)
+                deaths, why = deaths + 1, str(e)
             except BaseException:
                 self._end(process)
                 raise
-            self._end(process)
+            self._end(process)  # if it was ready, it has died between two pages: none of theirs
         raise PluginError(
             f"a process that prepares pages {why} while it started, {MOST_STARTS} times "
             f"(page_memory={self._bounds.megabytes}; preparing=0 does without such processes)"
@@ -208,7 +210,7 @@ class PreparingProcess:
         self._logging = threading.Thread(target=_keep, args=(said, self._log), daemon=True)
         self._logging.start()
         self.rss = 0
-        self._is_ready = False
+        self.is_ready = False
         self._time_is_up = ""
         with contextlib.suppress(ProcessLost):  # which the first answer will say again
             self.send({"megabytes": megabytes}, recipe)
@@ -230,11 +232,9 @@ class PreparingProcess:
 
     def wait_ready(self) -> None:
         """Raises `ProcessLost`, and what its drafter raised."""
-        if self._is_ready:
-            return
         with self.limited(START_SECONDS, "to start"):
             self.receive()
-        self._is_ready = True
+        self.is_ready = True
 
     def send(self, message: dict[str, Any], blob: bytes = b"") -> None:
         """Raises `ProcessLost`."""
