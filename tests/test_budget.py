@@ -9,7 +9,16 @@ from hsdkit_plugins.engines.threads import fastest_threads
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hsdkit.decoding.budget import HOPELESS, MAX_PACKED, PROBE_EVERY, PROBE_WIDTH, Budget, CostCurve, choose_width
+from hsdkit.decoding.budget import (
+    HOPELESS,
+    MAX_PACKED,
+    PROBE_EVERY,
+    PROBE_WIDTH,
+    Budget,
+    CostCurve,
+    MeasuredCosts,
+    choose_width,
+)
 
 FLAT = CostCurve((1, 128), (1.0, 1.0))  # a GPU: width is free
 STEEP = CostCurve((1, 2, 128), (1.0, 2.0, 128.0))  # every token costs a pass
@@ -129,3 +138,25 @@ def test_threads_are_shared_only_where_that_is_faster(
     assert fastest_threads(run) == expected
     assert threads == [3]
     assert len(runs) == (2 if shared > 100 else 24)
+
+
+def test_costs_are_measured_for_few_numbers_of_rows_and_interpolated_between() -> None:
+    measured: list[int] = []
+
+    def measure(rows: int) -> CostCurve:
+        measured.append(rows)
+        return CostCurve((rows, 128 * rows), (1.0 + rows, 1.0 + 128 * rows))  # a second, and one for each token
+
+    costs = MeasuredCosts(measure, 12)
+    for rows in (1, 2, 3, 4, 1, 5, 9, 12, 7):
+        assert costs.by_width(rows) == pytest.approx(1 + rows * np.arange(1, MAX_PACKED + 1))
+    assert measured == [1, 4, 12]
+    assert costs.known(2) is None
+    assert costs.curve(2).tokens == (2, 256)
+    assert measured == [1, 4, 12, 2]
+
+
+def test_rows_of_other_budgets_in_a_pass_are_paid_for() -> None:
+    """Beside many others a wide step costs more, as they are padded to its width."""
+    alone, beside = (Budget(None, CPU).width([chain(127, 0.9)], rows) for rows in (1, 30))
+    assert alone > beside

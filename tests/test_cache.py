@@ -97,3 +97,37 @@ def test_selecting_rows_drops_the_others() -> None:
     keys, _ = cache.update(states(2, 1, first=500), states(2, 1, first=500), 0)
     assert torch.equal(keys[0, :, :3], prompt[2, :, :3])
     assert torch.equal(keys[1, :, :4], prompt[0])
+
+
+def test_rows_join_behind_the_others_whatever_the_lengths() -> None:
+    cache, first = prompted([4, 2])
+    other, second = prompted([9])
+    cache.join(other)
+    assert cache.lengths.tolist() == cache.prompts.tolist() == [4, 2, 9]
+    cache.begin(2)
+    new = states(3, 2, first=1000)
+    keys, values = cache.update(new, -new, 1)
+    for row, prompt, length in ((0, first[0], 4), (1, first[1], 2), (2, second[0], 9)):
+        assert torch.equal(keys[row, :, : length + 2], torch.cat((prompt[:, :length], new[row]), 1))
+    assert torch.equal(values, -keys)
+
+
+def test_rows_put_aside_come_back_as_they_were() -> None:
+    cache, prompt = prompted([4, 2, 3])
+    aside = cache.split_off(1)
+    assert (cache.lengths.tolist(), aside.lengths.tolist(), aside.capacity) == ([4], [2, 3], 3)
+    aside.come_back()
+    cache.join(aside)
+    assert cache.lengths.tolist() == [4, 2, 3]
+    for row, length in enumerate((4, 2, 3)):
+        assert torch.equal(cache.layers[1].keys[row, :, :length], prompt[row, :, :length])
+        assert torch.equal(cache.layers[1].values[row, :, :length], -prompt[row, :, :length])
+
+
+def test_a_bounded_cache_grows_by_what_is_needed_only() -> None:
+    cache = RaggedCache(most=2 * (HEADROOM + 6))
+    cache.begin_prompt([4, 2], 4)
+    cache.update(states(2, 4), states(2, 4), 0)
+    cache.begin(HEADROOM + 1)
+    assert cache.capacity == HEADROOM + 6
+    assert cache.token_bytes == 2 * 2 * 3 * 4

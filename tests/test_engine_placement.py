@@ -45,7 +45,16 @@ def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_rows": 0}, {"threads": 0}, {"threads": 100_000}, {"threads": "some"}, {"threads": True}]
+    "wrong",
+    [
+        {"max_rows": 0},
+        {"cache_tokens": 0},
+        {"cache_tokens": "all"},
+        {"threads": 0},
+        {"threads": 100_000},
+        {"threads": "some"},
+        {"threads": True},
+    ],
 )
 def test_options_that_make_no_sense(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
