@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from hsdkit.config import RunConfig
-from hsdkit.errors import DocumentError
+from hsdkit.errors import DocumentError, PluginError
 from hsdkit.preparing.local import Recipe
 from hsdkit.preparing.page import Opening
 from hsdkit.preparing.process import Bounds, ProcessPreparer
@@ -41,6 +41,8 @@ class Counting:
                 return await asyncio.to_thread(self._count, path, password)
             except DocumentError as e:
                 raise Refusal(422, str(e), "document") from None
+            except PluginError as e:  # no process can be started
+                raise Refusal(503, str(e), "counting", 30) from None
 
     def _count(self, path: Path, password: str | None) -> int:
         with self._lock:

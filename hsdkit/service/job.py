@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from hsdkit.errors import OutputError
 from hsdkit.files import write_whole
 from hsdkit.results_json import dumps
 from hsdkit.totals import Totals
@@ -119,7 +120,7 @@ class Job:
         with self.lock:
             self.state, self.error, self.ended = state, error, time.time()
             self.text.clear()
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, OutputError):  # a full disk; the job is over all the same
                 shutil.rmtree(self.upload.parent, ignore_errors=True)
                 self.bytes = sum(f.stat().st_size for f in self.folder.iterdir())
                 self.save()

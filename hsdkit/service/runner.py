@@ -133,7 +133,7 @@ class Runner:
         if page is None or job is None:
             return
         data = jpeg(page.image)
-        with job.lock:
+        with job.lock, contextlib.suppress(OSError):  # a full disk is told when the page's text does not fit either
             if not job.state.over:
                 job.file(task.number, ".jpg").write_bytes(data)
 

@@ -70,24 +70,31 @@ class Service:
         what can be refused early is, before the body is read."""
         with self._uploading():
             self._check_open()
-            upload = await receive(request, self.limits)
-            id, folder = self.jobs.new_folder()
             try:
-                _check_options(upload.options)
-                password = upload.options.get("password")
-                path = await self._file(upload, folder / "upload")
-                with self.jobs.place():
-                    numbers = self._numbers(upload, await self._counting.count(path, password))
-                    if self.status == "stopping":
-                        raise _stopping()
-                    job = Job(id, upload.name, folder, numbers, bytes=path.stat().st_size)
-                    self.runner.submit(job, password)
-            except BaseException:
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-                raise
-            finally:
-                await upload.close()
-        return job, upload.options
+                upload = await receive(request, self.limits)
+                try:
+                    return await self._taken(upload), upload.options
+                finally:
+                    await upload.close()
+            except OSError as e:  # a full disk
+                raise Refusal(429, f"the document cannot be kept: {e.strerror}; try again later", "disk", 30) from None
+
+    async def _taken(self, upload: Upload) -> Job:
+        id, folder = self.jobs.new_folder()
+        try:
+            _check_options(upload.options)
+            password = upload.options.get("password")
+            path = await self._file(upload, folder / "upload")
+            with self.jobs.place():
+                numbers = self._numbers(upload, await self._counting.count(path, password))
+                if self.status == "stopping":
+                    raise _stopping()
+                job = Job(id, upload.name, folder, numbers, bytes=path.stat().st_size)
+                self.runner.submit(job, password)
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            raise
+        return job
 
     @contextlib.contextmanager
     def _uploading(self) -> Iterator[None]:
