@@ -163,8 +163,9 @@ def torture(
             moment = Moment(chance.uniform(0, calm.joined))
         elif kind < 0.4:  # while it opens documents and loads the model
             moment = Moment(chance.uniform(0, calm.joined), joined=True)
-        else:  # while it reads: all kills together leave some pages for the last run
-            moment = Moment(chance.uniform(0, 0.1), True, chance.randint(0, max(1, round(2.4 * pages / kills))))
+        else:  # while it reads; some pages are left for the kills to come and for the last run
+            share = (pages - _finished(folder / "killed")) / (kills - killed)
+            moment = Moment(chance.uniform(0, 0.1), True, chance.randint(0, round(1.2 * share)))
         run = run_job(command, folder / "killed", moment)
         if run.code != -signal.SIGKILL:
             tell(f"ended with {run.code} before kill {killed + 1}; {_finished(folder / 'killed')} pages finished")

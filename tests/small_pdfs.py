@@ -12,7 +12,7 @@ SIZES = (30, 1, 7, 2, 45, 1, 14)
 
 @dataclass(frozen=True)
 class SmallPage:
-    """Lines of 10 pt Helvetica on a page of `width` x `height` pt."""
+    """Lines of 10 pt Helvetica on a page of so many points."""
 
     lines: tuple[str, ...]
     width: int = 100

@@ -147,7 +147,7 @@ def _room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_room")
 def test_no_page_is_claimed_twice_and_none_is_lost_whoever_dies_when():
     Crew.TestCase.settings = settings(
-        max_examples=8, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=6, stateful_step_count=16, deadline=None, suppress_health_check=list(HealthCheck)
     )
     Crew.TestCase("runTest").runTest()
 
@@ -183,7 +183,7 @@ def test_a_process_may_end_between_any_two_statements(tmp_path: Path, monkeypatc
     attempt(tmp_path / "count")
     total = 10**9 - left[0]
     assert total > 60
-    for moment in range(1, total, 6):
+    for moment in range(1, total, 9):
         folder, opened = tmp_path / str(moment), []
         monkeypatch.setattr(Database, "close", lambda self, opened=opened: opened.append(self))
         left[0] = moment
@@ -315,7 +315,7 @@ def test_neither_memory_nor_open_files_grow_with_the_number_of_documents(tmp_pat
 
     assert peak(2_400) - peak(800) < 1_600 * 150  # bytes a document
     page = blank_pdf(tmp_path / "page.pdf").read_bytes()
-    for n in range(20):
+    for n in range(10):
         (tmp_path / f"{n}.pdf").write_bytes(page)
     opened = Path(f"/proc/{os.getpid()}/fd")
     if not opened.exists():
