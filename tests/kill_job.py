@@ -165,7 +165,7 @@ def torture(
             moment = Moment(chance.uniform(0, calm.joined), joined=True)
         else:  # while it reads; some pages are left for the kills to come and for the last run
             share = (pages - _finished(folder / "killed")) / (kills - killed)
-            moment = Moment(chance.uniform(0, 0.1), True, chance.randint(0, round(1.2 * share)))
+            moment = Moment(chance.uniform(0, 0.03), True, chance.randint(0, round(0.8 * share)))
         run = run_job(command, folder / "killed", moment)
         if run.code != -signal.SIGKILL:
             tell(f"ended with {run.code} before kill {killed + 1}; {_finished(folder / 'killed')} pages finished")
