@@ -93,7 +93,12 @@ def process(folder: Path, *arguments: str, before: str = "") -> Iterator[tuple[s
     """`hsdkit serve` with toys as a process of its own, and its address."""
     code = f"import toys; toys.register_toys()\n{before}\nfrom hsdkit.cli import main; main()"
     command = [sys.executable, "-c", code, "serve", *TOY, "preparing=0", "--port", "0", *arguments]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
+    (folder / "tmp").mkdir()
+    env = {
+        **os.environ,
+        "TMPDIR": str(folder / "tmp"),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]),
+    }
     server = subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stderr is not None
