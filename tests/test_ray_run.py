@@ -214,3 +214,9 @@ def test_a_run_that_is_stopped_and_killed_is_continued_with_ray_or_without(clust
     code, said = finished(run(*arguments, cwd=tmp_path))  # nothing is left for a run without Ray
     assert code == 1, said
     assert [len(mark.read_text().split()) for mark in marks.iterdir()] == reads
+
+
+def test_a_cluster_that_does_not_answer_is_told_at_once(tmp_path: Path):
+    blank_pdf(tmp_path / "a.pdf")
+    code, said = finished(run("a.pdf", "--ray=127.0.0.1:1", cwd=tmp_path))
+    assert (code, "--ray=127.0.0.1:1: no Ray cluster answers" in said) == (2, True), said

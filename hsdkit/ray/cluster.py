@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import signal
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 
@@ -28,9 +30,10 @@ def connected(address: str | None = None) -> Iterator[list[Mapping[str, float]]]
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
+        _reach(address)
         with _own_signals():
             ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="error")
-    except (ConnectionError, ValueError, RuntimeError, OSError) as e:
+    except (ValueError, RuntimeError, OSError, OverflowError) as e:
         raise ConfigError(f"--ray={address or ''}: no Ray cluster answers: {' '.join(str(e).split())}") from e
     try:
         yield _nodes(ray)
@@ -49,6 +52,12 @@ def _ray():  # type: ignore[no-untyped-def]
 
 def _nodes(ray) -> list[Mapping[str, float]]:  # type: ignore[no-untyped-def]
     return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def _reach(address: str | None) -> None:
+    """Raises `OSError` where nothing listens at HOST:PORT: Ray itself would try for minutes."""
+    if match := re.fullmatch(r"([\w.-]+):([0-9]+)", address or ""):
+        socket.create_connection((match[1], int(match[2])), timeout=10).close()
 
 
 @contextlib.contextmanager
