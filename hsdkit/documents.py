@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -186,16 +187,27 @@ def check_options(dpi: float, rotate: int, max_pixels: int) -> None:
         raise ConfigError(f"max_pixels={max_pixels}: must be at least 1024")
 
 
+def file_status(path: Path) -> os.stat_result:
+    """The status of a document's file. Raises `DocumentError` when there is none, and for what is no file: reading a
+    pipe or a device may never end."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        raise DocumentError(f"{path}: no such file") from None
+    except (OSError, ValueError) as e:
+        raise DocumentError(f"{path}: cannot be read: {getattr(e, 'strerror', None) or e}") from e
+    if stat.S_ISDIR(status.st_mode):
+        raise DocumentError(f"{path}: is a folder, not a file; folders and globs are arguments of hsdkit run")
+    if not stat.S_ISREG(status.st_mode):
+        raise DocumentError(f"{path}: is a pipe or a device, not a file")
+    return status
+
+
 def _open_reader(path: Path, dpi: float, password: str | None, rotate: int, max_pixels: int) -> PageReader:
+    file_status(path)
     try:
         with path.open("rb") as file:
             head = file.read(1024)
-    except FileNotFoundError:
-        raise DocumentError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise DocumentError(
-            f"{path}: is a folder, not a file; hsdkit run takes folders, open_document one file"
-        ) from None
     except OSError as e:
         raise DocumentError(f"{path}: cannot be read: {e.strerror}") from e
     if not head:
@@ -226,7 +238,7 @@ def parse_pages(pages: Pages, count: int, source: str = "the document") -> tuple
         parts = [str(p) for p in ([pages] if isinstance(pages, int) else pages)]
     chosen: set[int] = set()
     for part in map(str.strip, parts):
-        match = re.fullmatch(r"([0-9]+)|([0-9]+)?\s*-\s*([0-9]+)?", part)
+        match = re.fullmatch(r"([0-9]{1,9})|([0-9]{1,9})?\s*-\s*([0-9]{1,9})?", part)
         if not match or part == "-":
             raise ConfigError(f"pages={pages}: {part!r} is neither a page number nor a range; write for example 1-3,7")
         first = int(match[1] or match[2] or 1)

@@ -51,6 +51,14 @@ def write_whole(path: Path, pieces: Iterable[str]) -> Path:
     return path
 
 
+def remove(path: Path) -> None:
+    """Remove an output file if it is there. Raises `OutputError`."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as e:
+        raise OutputError(f"{path}: cannot be removed: {e.strerror}; choose another folder with output=FOLDER") from e
+
+
 def _sync_folder(folder: Path) -> None:
     """Have the names in a folder on the disk, where the system can do that."""
     with contextlib.suppress(OSError):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hsdkit.draft_files import SUFFIX, SavedDraft, save_drafts
-from hsdkit.files import make_folder, write_whole
+from hsdkit.files import make_folder, remove, write_whole
 from hsdkit.results_json import document_lines, page_from_json
 from hsdkit.totals import Totals
 
@@ -44,7 +45,7 @@ def write_document(
     if totals.pages:
         written.append(write_whole(text, _markdown(pages())))
     else:
-        text.unlink(missing_ok=True)
+        remove(text)
     if drafts:
         written.append(folder / f"{name}{SUFFIX}")
         save_drafts(written[-1], _drafts(head.source, pages()))
@@ -98,7 +99,7 @@ def cut_name(name: str) -> str:
 
 def folded_name(name: str) -> str:
     """The same for names that some file systems take for one."""
-    return name.casefold()
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
 
 
 def _markdown(pages: Iterable[str]) -> Iterator[str]:

@@ -22,6 +22,9 @@ NAME = ".hsdkit-job.sqlite"
 #: "hsdk" as a number, in the head of the file; and the version of the tables.
 APPLICATION, SCHEMA_VERSION = 0x6873646B, 1
 
+#: Said of a file whose content cannot be right.
+DAMAGED = "is damaged; remove it to parse everything again, or choose another folder with output=FOLDER"
+
 #: Seconds to wait for other processes that write.
 _PATIENCE = 60.0
 
@@ -69,6 +72,8 @@ class Database:
         self.path = folder / NAME
         self._lock = threading.RLock()
         self._wal = False
+        #: Whether all processes that see the folder run on this host, as far as is known.
+        self.local = _on_local_disk(folder)
         self._connection: sqlite3.Connection | None = None
         try:
             with self._told():
@@ -82,7 +87,7 @@ class Database:
             raise
 
     def _set_up(self) -> None:
-        if not _on_local_disk(self.path.parent):
+        if not self.local:
             # With this a file in WAL mode is opened without shared memory, or refused while others have it open.
             self._run("PRAGMA locking_mode = EXCLUSIVE")
         application, version = self._pragma("application_id"), self._pragma("user_version")
@@ -94,7 +99,7 @@ class Database:
                 f"{self.path}: written by a newer hsdkit (tables of version {version}, known is {SCHEMA_VERSION}); "
                 "update hsdkit, or choose another folder with output=FOLDER"
             )
-        if _on_local_disk(self.path.parent):
+        if self.local:
             self._wal = self._run("PRAGMA journal_mode = WAL").fetchone()[0] == "wal"
         else:
             self._run("PRAGMA journal_mode = TRUNCATE").fetchone()
@@ -181,7 +186,7 @@ def _reason(error: sqlite3.Error) -> str:
     if "readonly" in said or "unable to open" in said:
         return "cannot be opened for writing; choose another folder with output=FOLDER"
     if "not a database" in said or "malformed" in said:
-        return "is damaged; remove it to parse everything again, or choose another folder with output=FOLDER"
+        return DAMAGED
     return f"cannot be used: {said}"
 
 

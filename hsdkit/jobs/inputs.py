@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,8 @@ def _listed(path: Path) -> Iterator[Input]:
         raise DocumentError(f"@{path}: is a folder; @ takes a file with a path a line")
     try:
         with path.open("rb") as file:
+            if file.read(len(BOM_UTF8)) != BOM_UTF8:  # some editors begin a file with it
+                file.seek(0)
             for number, line in enumerate(file, 1):
                 if text := line.strip():
                     yield _entry(text, f"{path}, line {number}")
@@ -59,7 +62,7 @@ def _entry(line: bytes, where: str) -> Input:
         return Input(Path(os.fsdecode(line)))
     try:
         entry: Any = json.loads(line)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise ConfigError(f"{where}: not JSON: {e}") from None
     if unknown := sorted(entry.keys() - set(_KEYS)):
         raise ConfigError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")

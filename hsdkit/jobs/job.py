@@ -75,8 +75,8 @@ class Job:
         try:
             job.progress.documents = select(database, inputs)
             job._counter = PageCounter(config, job.progress.documents)
-            if fresh and (others := job._workers.others()):
-                raise OutputError(f"{folder}: {others[0]} is at work there; --fresh would undo what it does")
+            if fresh and (other := job._workers.living()):
+                raise OutputError(f"{folder}: {other} is at work there; --fresh would undo what it does")
             if fresh:
                 job._store.forget()
             elif retry_failed:

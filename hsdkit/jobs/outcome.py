@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from hsdkit.files import write_whole
+from hsdkit.files import remove, write_whole
 from hsdkit.jobs.database import Database
 from hsdkit.results import PageResult
 from hsdkit.results_json import dumps
@@ -123,6 +123,6 @@ def write_failures(database: Database, folder: Path) -> Path | None:
         found = failures(database, selected=False)
         first = next(found, None)
         if first is None:
-            path.unlink(missing_ok=True)
+            remove(path)
             return None
         return write_whole(path, (dumps(asdict(f) | {"path": str(f.path)}) + "\n" for f in chain([first], found)))

@@ -26,6 +26,11 @@ class Owner:
     pid: int
     started: str
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it can be seen from this process."""
+        return self.host == _host()
+
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host.partition(' ')[0]}"
 
@@ -45,6 +50,11 @@ def _host() -> str:
     except OSError:
         pass
     return " ".join(parts)
+
+
+def _boot(host: str) -> str:
+    """The boot in what `_host` gives; "" where the system does not say."""
+    return "".join(host.split(" ")[1:2])
 
 
 def _started(pid: int) -> str | None:
@@ -74,16 +84,20 @@ def _running(pid: int) -> str | None:
 
 @dataclass(slots=True)
 class Observer:
-    """Tells the dead from the living, as seen from this process."""
+    """Tells the dead from the living, as seen from this process. `local`: the folder is on a disk of this host, so that
+    whoever worked there before the host was started anew is dead."""
 
     lease: float = LEASE
+    local: bool = False
     _seen: dict[int, tuple[int, float]] = field(default_factory=dict)
 
     def is_dead(self, worker: int, owner: Owner, beat: int) -> bool:
         """Whether the worker with that number in the job's file is dead. `beat` is its heartbeat as it reads now."""
-        if owner.host == _host():
+        if owner.is_here:
             started = _started(owner.pid)
             return started is None or bool(started and owner.started and started != owner.started)
+        if self.local and _boot(owner.host) and _boot(_host()) and _boot(owner.host) != _boot(_host()):
+            return True
         now = time.monotonic()
         last, since = self._seen.setdefault(worker, (beat, now))
         if last != beat:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from sqlite3 import Row
 
 from hsdkit.config import RunConfig
-from hsdkit.documents import open_document, parse_pages
+from hsdkit.documents import file_status, open_document, parse_pages
 from hsdkit.errors import ConfigError, DocumentError
 from hsdkit.files import file_digest
 from hsdkit.jobs.store import Contents
@@ -24,12 +23,7 @@ _TOO_FRESH = 2_000_000_000
 def contents(path: Path, known: Row, counter: PageCounter, password: str | None) -> Contents:
     """The file as it is now. `known` is its row in the job's file: what has the size and time of the last change it had
     is neither read nor opened. Raises `DocumentError` when it cannot be."""
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        raise DocumentError(f"{path}: no such file") from None
-    except (OSError, ValueError) as e:
-        raise DocumentError(f"{path}: cannot be read: {getattr(e, 'strerror', None) or e}") from e
+    status = file_status(path)
     same = (status.st_size, status.st_mtime_ns) == (known["size"], known["mtime"])
     if same and known["sha256"] and known["count"] and known["hashed"] - known["mtime"] > _TOO_FRESH:
         return Contents(status.st_size, status.st_mtime_ns, known["hashed"], known["sha256"], known["count"])

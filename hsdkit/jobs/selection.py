@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hsdkit.draft_files import SUFFIX
 from hsdkit.errors import ConfigError
 from hsdkit.jobs.database import Database
 from hsdkit.jobs.inputs import Input
 from hsdkit.writing import cut_name, folded_name
 
 _BATCH = 500
+_DRAFTS = SUFFIX.removesuffix(".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +76,33 @@ def _select(database: Database, given: Input) -> None:
 
 
 def _name_all(database: Database) -> None:
+    numbers: dict[str, int] = {}
     while rows := database.all("SELECT id, path, stem FROM documents WHERE folded IS NULL ORDER BY id LIMIT ?", _BATCH):
         for row in rows:
-            _name(database, row)
+            _name(database, row, numbers)
 
 
-def _name(database: Database, row: Any) -> None:
-    """Its stem; its whole name where another document has that stem, too; numbered where that is taken."""
+def _name(database: Database, row: Any, numbers: dict[str, int]) -> None:
+    """Its stem; its whole name where another document has that stem, too; numbered where that is taken. `numbers` are
+    the last ones given: folders/*/report.pdf may be a hundred thousand, each of which would count from 2 again."""
 
     def is_stem(text: str) -> bool:
         return database.value("SELECT 1 FROM documents WHERE stem = ? LIMIT 1", text) is not None
 
     def is_taken(text: str) -> bool:
-        return database.value("SELECT 1 FROM documents WHERE folded = ?", text) is not None
+        # NAME.drafts.json is a file of NAME, and would be one of a document NAME.drafts.
+        same = (text, text + _DRAFTS, text.removesuffix(_DRAFTS))
+        return database.value("SELECT 1 FROM documents WHERE folded IN (?, ?, ?) LIMIT 1", *same) is not None
 
     path = Path(os.fsdecode(row["path"]))
-    alone = database.value("SELECT count(*) FROM documents WHERE stem = ?", row["stem"]) == 1
+    alone = database.value("SELECT 1 FROM documents WHERE stem = ? AND id <> ? LIMIT 1", row["stem"], row["id"]) is None
     base = _text(cut_name(path.stem if alone else path.name))
-    name, number = base, 1
-    while is_taken(folded_name(name)) or (number > 1 and is_stem(folded_name(name))):
+    name, number = base, numbers.get(base, 1)
+    while is_taken(folded_name(name)) or (name != base and is_stem(folded_name(name))):
         number += 1
         name = f"{base}-{number}"
+    if name != base:
+        numbers[base] = number
     database.change("UPDATE documents SET name = ?, folded = ? WHERE id = ?", name, folded_name(name), row["id"])
 
 

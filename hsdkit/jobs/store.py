@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Row
 
-from hsdkit.jobs.database import Database
+from hsdkit.errors import OutputError
+from hsdkit.jobs.database import DAMAGED, Database
 from hsdkit.jobs.workers import Workers
 from hsdkit.results import PageResult
 from hsdkit.results_json import dumps, page_to_json
@@ -278,7 +279,10 @@ class Store:
             document, last, _BATCH,
         ):  # fmt: skip
             for row in rows:
-                yield zlib.decompress(row["payload"]).decode()
+                try:
+                    yield zlib.decompress(row["payload"]).decode()
+                except (zlib.error, TypeError, ValueError):
+                    raise OutputError(f"{self._db.path}: {DAMAGED}") from None
             last = rows[-1]["number"]
 
 

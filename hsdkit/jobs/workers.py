@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 
 from hsdkit.errors import OutputError
 from hsdkit.jobs.database import Database
 from hsdkit.jobs.owner import BEAT, LEASE, Observer, Owner, this_process
+
+#: Seconds between two looks at another's heart.
+_POLL = 0.2
 
 
 class Workers:
@@ -15,7 +19,7 @@ class Workers:
     they had claimed is free then."""
 
     def __init__(self, database: Database, lease: float = LEASE, beat: float = BEAT) -> None:
-        self._database, self._observer, self._every = database, Observer(lease), beat
+        self._database, self._observer, self._every = database, Observer(lease, database.local), beat
         owner = this_process()
         with database.transaction(durable=False):
             for row in database.all("SELECT * FROM workers"):
@@ -36,10 +40,20 @@ class Workers:
             row["id"], Owner(row["host"], row["pid"], row["started"]), row["beat"]
         )
 
-    def others(self) -> list[str]:
-        """The living others, in words."""
-        rows = self._database.all("SELECT * FROM workers WHERE id <> ?", self.me)
-        return [str(Owner(r["host"], r["pid"], r["started"])) for r in rows if not self.is_dead(r["id"])]
+    def living(self) -> Owner | None:
+        """Another one that is at work. Of one elsewhere only its heart is seen: it is watched until that beats, or for
+        as long as it takes to be sure that it does not."""
+        first: dict[int, int] = {}
+        while True:
+            others = self._database.all("SELECT * FROM workers WHERE id <> ? ORDER BY id", self.me)
+            others = [row for row in others if not self.is_dead(row["id"])]
+            for row in others:
+                owner = Owner(row["host"], row["pid"], row["started"])
+                if owner.is_here or row["beat"] != first.setdefault(row["id"], row["beat"]):
+                    return owner
+            if not others:
+                return None
+            time.sleep(_POLL)
 
     def leave(self) -> None:
         """Strike this process off: what it has claimed is free."""
