@@ -13,15 +13,31 @@ from hsdkit.regions import Draft, Region
 from hsdkit.results import PageResult, final_stage
 
 
+class _Anew(str):
+    __slots__ = ()
+
+
+#: Told as a piece of text, an empty one to most, when the page is read again: what was told of it so far is void.
+ANEW = _Anew()
+
+
 class Listener:
     """Hands a page's text on as it grows. Whoever gets it may raise to give the page up: that is no failure of the
     page, and it is not tried again."""
 
     def __init__(self, on_text: OnText) -> None:
         self._on_text = on_text
+        self._told = False
         self.gave_up = False
 
+    def begin(self) -> None:
+        """Another attempt at the page begins."""
+        if self._told:
+            self(0, ANEW)
+            self._told = False
+
     def __call__(self, row: int, text: str) -> None:
+        self._told = True
         try:
             self._on_text(row, text)
         except Exception:
@@ -63,6 +79,8 @@ class PageReader:
 
     def read(self, page: Page, draft: Draft, verifier: Verifier) -> PageResult:
         """What the verifier makes of the page. Raises whatever goes wrong."""
+        if self.listener is not None:
+            self.listener.begin()
         verdict = verifier.verify(page, draft, self.target, self.engine, self.listener)
         markdown = self.target.clean(verdict.text, verdict.finish_reason)
         silent = () if markdown.strip() else ("the model wrote no text",)

@@ -189,15 +189,26 @@ def test_a_document_that_takes_too_long_ends_with_what_it_has(tmp_path: Path, mo
 def test_jobs_of_an_earlier_service_on_the_folder_are_there_again(tmp_path: Path):
     with running(tmp_path) as r:
         job = r.post("/v1/parse", pdf(tmp_path, 2)).json()["id"]
-    half = tmp_path / "jobs" / "half"
-    half.mkdir()
-    (half / "job.json").write_text(json.dumps({"status": "running"}))
+    killed, broken, other = (tmp_path / "jobs" / name for name in ("A" * 16, "b" * 16, "other"))
+    (killed / "upload").mkdir(parents=True)
+    (killed / "upload" / "a.pdf").write_text("")
+    (killed / ".page-1.view.json.part").write_text("")
+    broken.mkdir()
+    (broken / "job.json").write_text(json.dumps({"status": "running"}))
+    other.mkdir()
+    (other / "job.json").write_text("{}")
+    mine = tmp_path / "jobs" / ("c" * 16)
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("")
     with running(tmp_path) as r:
         [kept] = r.client.get("/v1/jobs").json()
         assert (kept["id"], kept["status"], kept["pages_finished"]) == (job, "done", 2)
         assert r.client.get(f"/v1/jobs/{job}/markdown").text.startswith("page 1")
         assert len([t for t in r.events(job) if t["event"] == "page"]) == 2
-        assert not half.exists()
+        assert not killed.exists()
+        assert not broken.exists()
+        assert (other / "job.json").exists(), "what is no job's is nobody's to remove"
+        assert (mine / "thesis.txt").exists()
 
 
 def test_health_metrics_and_the_description_of_the_api(tmp_path: Path):

@@ -35,8 +35,11 @@ def render(markdown: str) -> Markup:
 
 def _table(source: str) -> str:
     parser = _TableParser()
-    parser.feed(source)
-    parser.close()
+    try:
+        parser.feed(source)
+        parser.close()
+    except AssertionError:  # Python's parser at `<![x[`
+        return f"<p>{escape(source)}</p>"
     return parser.finish()
 
 

@@ -39,7 +39,7 @@ class Access:
         host = headers.get("host", "")
         if self.loopback and (name := _name(host)) not in self.names and not is_loopback(name):
             raise Refusal(403, "the Host header names another machine: ask for localhost (or see --name)", "host")
-        if (origin := headers.get("origin")) and urlsplit(origin).netloc.lower() != host.lower():
+        if (origin := headers.get("origin")) and _site(origin) != host.lower():
             raise Refusal(403, "requests of other sites' pages are not answered", "host")
         if self.token is not None and not _is_open(path) and not self._knows(headers.get("authorization", "")):
             raise Refusal(401, "a token is needed: send the header Authorization: Bearer TOKEN", "token")
@@ -52,6 +52,14 @@ class Access:
 
 def _is_open(path: str) -> bool:
     return path in OPEN or path.startswith("/page/")
+
+
+def _site(origin: str) -> str | None:
+    """Name and port of an Origin header; None for what is no address."""
+    try:
+        return urlsplit(origin).netloc.lower() or None
+    except ValueError:
+        return None
 
 
 def _name(host: str) -> str:

@@ -17,6 +17,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
+from hsdkit.errors import OutputError
+from hsdkit.results_json import dumps
 from hsdkit.service import browser, results
 from hsdkit.service.access import Access
 from hsdkit.service.events import events, wait_over
@@ -109,13 +111,15 @@ def _parsing(app: FastAPI, service: Service) -> None:
         job, options = await service.accept(request)
         if options.get("async", "false").lower() in ("true", "1"):
             return _taken(job)
-        while not await wait_over(job, 1.0):
-            if await request.is_disconnected():
-                service.runner.cancel(job)
-        if options.get("format") == "markdown" and job.state is State.DONE:
-            return _file(job.markdown, "text/markdown; charset=utf-8")
-        status = {State.DONE: 200, State.FAILED: 422, State.STOPPED: 503, State.CANCELLED: 409}[job.state]
-        return JSONResponse(await asyncio.to_thread(_parsed, job), status, {"X-Job": job.id})
+        with service.jobs.held(job):
+            while not await wait_over(job, 1.0):
+                if await request.is_disconnected():
+                    await asyncio.to_thread(service.runner.cancel, job)
+            if options.get("format") == "markdown" and job.state is State.DONE:
+                return _file(job.markdown, "text/markdown; charset=utf-8")
+            status = {State.DONE: 200, State.FAILED: 422, State.STOPPED: 503, State.CANCELLED: 409}[job.state]
+            answer = await asyncio.to_thread(lambda: dumps(_parsed(job)))
+            return Response(answer, status, {"X-Job": job.id}, "application/json")
 
     @app.post(
         "/v1/jobs", status_code=202, response_model=JobFacts, responses=_REFUSED, openapi_extra=_FORM, tags=["jobs"]
@@ -140,6 +144,7 @@ def _parsed(job: Job) -> dict[str, Any]:
 
 
 def _jobs(app: FastAPI, service: Service) -> None:
+    one_at_a_time = asyncio.Semaphore(1)  # reports: they take long, and threads that others need
     gone = failures(401, 403, 404)
     early = failures(401, 403, 404, 409)
 
@@ -156,7 +161,7 @@ def _jobs(app: FastAPI, service: Service) -> None:
     async def delete(id: str) -> Response:
         """Give a job up and delete all that is kept of it."""
         job = service.jobs.get(id)
-        service.runner.cancel(job)
+        await asyncio.to_thread(service.runner.cancel, job)
         await asyncio.to_thread(service.jobs.remove, job)
         return Response(status_code=204)
 
@@ -181,7 +186,13 @@ def _jobs(app: FastAPI, service: Service) -> None:
     async def report(id: str) -> StreamingResponse:
         """The visual report: one HTML file without scripts."""
         job = _ended(service.jobs.get(id))
-        path = await asyncio.to_thread(results.report, job)
+        async with one_at_a_time:
+            try:
+                path = await asyncio.to_thread(results.report, job)
+            except FileNotFoundError:
+                raise
+            except (OSError, OutputError):
+                raise Refusal(429, "no room for the report; try again later", "disk", 30) from None
         answer = _file(path, "text/html; charset=utf-8", f"{job.source}.html")
         answer.headers["Content-Security-Policy"] = browser.REPORT_POLICY
         return answer

@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from hsdkit.results import PageResult
 from hsdkit.results_json import dumps
 from hsdkit.service.job import Job
+from hsdkit.service.views import page_view
 
 #: Seconds between two looks at a job that changes all the time, and until a silent one gives a sign of life.
 _PACE, _SILENCE = 0.05, 15.0
@@ -41,13 +43,16 @@ class Bell:
 async def events(job: Job) -> AsyncIterator[str]:
     """`job` (its facts), `text` (page, at: where in the page's text so far this piece begins, text), `page` (a finished
     page in full), `alive`, and `end` (its facts) at the end."""
-    told, known = 0, {}  # type: ignore[var-annotated]
+    told, known, begun = 0, {}, job.started  # type: ignore[var-annotated]
     bell = Bell()
     with job.watched(bell.ring):
         yield _line("job", **job.facts())
         while True:
             with job.lock:
-                over, finished, text = job.state.over, job.finished[told:], dict(job.text)
+                over, finished, text, started = job.state.over, job.finished[told:], dict(job.text), job.started
+            if started != begun and not over:
+                begun = started
+                yield _line("job", **job.facts())
             for number, said in text.items():
                 before = known.get(number, "")
                 if said != before:
@@ -83,8 +88,9 @@ async def wait_over(job: Job, seconds: float) -> bool:
 def _page(job: Job, number: int) -> str:
     try:
         view = job.file(number, ".view.json").read_text(encoding="utf-8")
-    except OSError:  # the job has been deleted meanwhile
-        view = dumps({"number": number, "error": "the job has been deleted"})
+    except (OSError, ValueError):  # the job has been deleted meanwhile, or the disk has lost it
+        error = f"{job.source}, page {number}: this result is not there any more"
+        view = dumps(page_view(PageResult(number, verifier="", error=error)))
     return '{"event":"page","page":' + view + "}\n"
 
 

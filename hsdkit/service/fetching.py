@@ -23,12 +23,18 @@ _MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PORTS = (80, 443)
 
+#: IPv4 by way of a translator (NAT64), and all that the internet has of IPv6: beside it are old ways to write addresses
+#: of IPv4 and of one's own site.
+_TRANSLATED, _ASSIGNED = ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("2000::/3")
+
 
 async def fetch(url: str, path: Path, limits: Limits) -> None:
     """Raises `Refusal` (413, 422)."""
     try:
         async with asyncio.timeout(limits.upload_seconds):
             await _fetch(url, path, limits)
+    except UnicodeError:  # of a name in the address it redirects to, or one that no resolver takes
+        raise _refused("is no address") from None
     except TimeoutError:
         raise _refused(f"took longer than {limits.upload_seconds:g} s") from None
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as e:
@@ -68,6 +74,8 @@ def check(url: str) -> None:
         port = parts.port
     except ValueError:
         raise _refused("is no address") from None
+    if not url.isascii() or not url.isprintable():
+        raise _refused("holds signs that an address has percent-encoded (a name in another script: as xn--)")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise _refused("must begin with http:// or https://")
     if parts.username is not None or parts.password is not None:
@@ -79,10 +87,14 @@ def check(url: str) -> None:
 def public(address: str) -> bool:
     """Whether an address is one of the internet, also where it is one of IPv4 within IPv6."""
     ip = ipaddress.ip_address(address)
-    inner = getattr(ip, "ipv4_mapped", None) or getattr(ip, "sixtofour", None)
-    if isinstance(ip, ipaddress.IPv6Address) and ip in ipaddress.ip_network("64:ff9b::/96"):
-        inner = ipaddress.ip_address(int(ip) & 0xFFFFFFFF)
-    return ip.is_global and not ip.is_multicast and (inner is None or public(str(inner)))
+    if isinstance(ip, ipaddress.IPv4Address):
+        return ip.is_global and not ip.is_multicast
+    inner = ip.ipv4_mapped or ip.sixtofour
+    if ip in _TRANSLATED:
+        inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    if inner is not None:
+        return public(str(inner))
+    return ip.is_global and ip in _ASSIGNED
 
 
 class PublicOnly(httpcore.AsyncNetworkBackend):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -10,6 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hsdkit.service.access import Access
 from hsdkit.service.metrics import Metrics
 from hsdkit.service.refusal import Refusal
+
+log = logging.getLogger(__name__)
 
 #: Nothing from elsewhere, no script or style within a page, no frames around it; images also from the page.
 POLICY = (
@@ -36,8 +39,12 @@ class Guard:
             await self.app(scope, receive, send)
             return
 
+        begun = False
+
         async def answer(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 self.metrics.requests.labels(str(message["status"])).inc()
                 given = {name.lower() for name, _ in message["headers"]}
                 more = {k: v for k, v in _HEADERS.items() if k.lower().encode() not in given}
@@ -50,7 +57,13 @@ class Guard:
             self.metrics.refused.labels(e.reason).inc()
             await refuse(e, answer)
             return
-        await self.app(scope, receive, answer)
+        try:
+            await self.app(scope, receive, answer)
+        except Exception as e:
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            if begun:
+                raise
+            await refuse(Refusal(500, f"a bug of hsdkit: {type(e).__name__}; its log says more", "bug"), answer)
 
 
 async def refuse(refusal: Refusal, send: Send) -> None:

@@ -36,10 +36,12 @@ class State(StrEnum):
 
 @dataclass(eq=False)
 class Job:
-    """Changed by the thread that parses, read by those that answer; `lock` guards every change and the folder.
+    """Changed by the thread that parses, read by those that answer. `lock` guards what is known and is never held for
+    long; `writing`, taken before it, guards the folder and the end.
 
     `numbers` are the pages asked for, `finished` those with a result, in the order they were done; `text` is that of
-    the pages being decoded. Times are seconds since 1970.
+    the pages being decoded, `bytes` what all of it takes on the disk, `held` how many wait for its result, which is not
+    tidied away until they have it. Times are seconds since 1970.
     """
 
     id: str
@@ -55,7 +57,9 @@ class Job:
     finished: list[int] = field(default_factory=list)
     text: dict[int, str] = field(default_factory=dict)
     bytes: int = 0
+    held: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    writing: threading.RLock = field(default_factory=threading.RLock, repr=False)
     _watchers: set[Callable[[], None]] = field(default_factory=set, repr=False)
 
     @property
@@ -117,14 +121,19 @@ class Job:
             tell()
 
     def end(self, state: State, error: str | None = None) -> None:
+        """Within `writing`."""
         with self.lock:
             self.state, self.error, self.ended = state, error, time.time()
             self.text.clear()
-            with contextlib.suppress(OSError, OutputError):  # a full disk; the job is over all the same
-                shutil.rmtree(self.upload.parent, ignore_errors=True)
-                self.bytes = sum(f.stat().st_size for f in self.folder.iterdir())
-                self.save()
+        with contextlib.suppress(OSError, OutputError):  # a full disk; the job is over all the same
+            shutil.rmtree(self.upload.parent, ignore_errors=True)
+            self.weigh()
+            self.save()
+
+    def weigh(self) -> None:
+        """Find out how much is on the disk. Raises `OSError`."""
+        self.bytes = sum(f.stat().st_size for f in self.folder.rglob("*") if f.is_file())
 
     def remove(self) -> None:
-        with self.lock:
+        with self.writing:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import re
 import secrets
 import shutil
 import threading
@@ -11,16 +11,30 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
+from hsdkit.errors import OutputError
 from hsdkit.files import make_folder
 from hsdkit.service.job import Job, State
 from hsdkit.service.limits import Limits
 from hsdkit.service.refusal import Refusal
+from hsdkit.service.schemas import JobFacts
+from hsdkit.service.upload import safe_name
 from hsdkit.totals import Totals
+
+#: The name of a job's folder (`new_folder`), and of what is in it.
+_ID = re.compile(r"[\w-]{16}", re.ASCII)
+_FILE = re.compile(
+    r"upload|\.?(job\.json|result\.(md|json)|report\.(html|part)|page-\d+\.(json|view\.json|jpg))(\.part)?"
+)
 
 
 class Jobs:
-    """Thread-safe. Jobs of an earlier service on the same folder are there again if they had ended."""
+    """Thread-safe. Jobs of an earlier service on the same folder are there again if they had ended; what is left of
+    others is removed, and nothing else that may be in the folder.
+
+    Raises `OutputError` for a folder that cannot be written, or that another service uses.
+    """
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self.folder, self.limits = folder, limits
@@ -28,11 +42,20 @@ class Jobs:
         self._lock = threading.Lock()
         self._arriving, self._lock_arriving = 0, threading.Lock()
         make_folder(folder)
-        for kept in sorted(folder.glob("*/job.json"), key=lambda p: p.stat().st_mtime):
-            if job := _read(kept):
-                self._jobs[job.id] = job
-            else:  # it had not ended when its service was killed
-                shutil.rmtree(kept.parent, ignore_errors=True)
+        self._mine = _lock(folder)
+        kept = []
+        for path in folder.iterdir():
+            if not _ID.fullmatch(path.name) or path.is_symlink() or not path.is_dir():
+                continue
+            if job := _read(path / "job.json"):
+                kept.append(job)
+            elif _is_jobs(path):  # it had not ended when its service was killed
+                shutil.rmtree(path, ignore_errors=True)
+        self._jobs |= {job.id: job for job in sorted(kept, key=lambda job: job.created)}
+
+    def close(self) -> None:
+        """Let another service have the folder."""
+        self._mine.close()
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -88,7 +111,17 @@ class Jobs:
         """Within `place`."""
         with self._lock:
             self._jobs[job.id] = job
-        self.tidy()
+
+    @contextlib.contextmanager
+    def held(self, job: Job) -> Iterator[None]:
+        """Somebody waits for the job's result: meanwhile it is not tidied away."""
+        with job.lock:
+            job.held += 1
+        try:
+            yield
+        finally:
+            with job.lock:
+                job.held -= 1
 
     def remove(self, job: Job) -> None:
         with self._lock:
@@ -102,24 +135,56 @@ class Jobs:
         size = sum(job.bytes for job in self.all())
         for i, job in enumerate(ended):
             too_old = now - (job.ended or 0.0) > limits.keep_seconds
-            if too_old or len(ended) - i > limits.keep_jobs or size > limits.keep_bytes:
+            if not job.held and (too_old or len(ended) - i > limits.keep_jobs or size > limits.keep_bytes):
                 size -= job.bytes
                 self.remove(job)
 
 
+class _Kept(JobFacts):
+    """`job.json` (`Job.save`)."""
+
+    numbers: list[int]
+    finished: list[int]
+    bytes: int
+
+
 def _read(path: Path) -> Job | None:
+    """The job of a folder; None for one that had not ended, or whose facts cannot be read."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        state = State(kept["status"])
-        if not state.over:
-            return None
-        totals = Totals(
-            len(kept["finished"]), kept["pages_failed"], kept["tokens"], steps=kept["steps"],
-            emitted=round(kept["tokens_per_step"] * kept["steps"]),
-        )  # fmt: skip
-        return Job(
-            path.parent.name, kept["source"], path.parent, tuple(kept["numbers"]), kept["created"], kept["started"],
-            kept["ended"], state, kept["error"], totals, kept["finished"], bytes=kept["bytes"],
-        )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError):
+        kept = _Kept.model_validate_json(path.read_bytes())
+    except (OSError, ValueError):
         return None
+    state = State(kept.status)
+    if not state.over or safe_name(kept.source) != kept.source:
+        return None
+    totals = Totals(
+        len(kept.finished), kept.pages_failed, kept.tokens, steps=kept.steps,
+        emitted=round(kept.tokens_per_step * kept.steps),
+    )  # fmt: skip
+    return Job(
+        path.parent.name, kept.source, path.parent, tuple(kept.numbers), kept.created, kept.started, kept.ended, state,
+        kept.error, totals, kept.finished, bytes=kept.bytes,
+    )  # fmt: skip
+
+
+def _is_jobs(folder: Path) -> bool:
+    """Whether all that is in the folder is a job's."""
+    return all(_FILE.fullmatch(path.name) for path in folder.iterdir())
+
+
+def _lock(folder: Path) -> IO[str]:
+    """A file that is locked until it is closed, or the process ends however it does. Raises `OutputError`."""
+    try:
+        file = (folder / ".lock").open("w")
+    except OSError as e:
+        raise OutputError(f"{folder}: cannot be written: {e.strerror}; choose another folder with --folder") from None
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise OutputError(f"{folder}: another hsdkit serve uses it; choose another folder with --folder") from None
+    except (ImportError, OSError):  # Windows, or disks without locks: not to do it is the user's part
+        pass
+    return file

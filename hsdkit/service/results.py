@@ -17,10 +17,12 @@ from hsdkit.service.job import Job
 from hsdkit.service.views import page_view
 
 
-def save_page(job: Job, page: PageResult) -> None:
-    """Raises `OutputError`."""
+def save_page(job: Job, page: PageResult) -> int:
+    """How many bytes it takes, with its image. Raises `OutputError`."""
     write_whole(job.file(page.number, ".json"), [dumps(page_to_json(page))])
     write_whole(job.file(page.number, ".view.json"), [dumps(page_view(page))])
+    files = (job.file(page.number, suffix) for suffix in (".json", ".view.json", ".jpg"))
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def save_document(job: Job, settings: dict[str, Any], versions: dict[str, str], error: str | None) -> None:
@@ -31,20 +33,25 @@ def save_document(job: Job, settings: dict[str, Any], versions: dict[str, str], 
 
 
 def report(job: Job) -> Path:
-    """The visual report, written when it is first asked for. Raises `FileNotFoundError` where there is no result."""
+    """The visual report, written when it is first asked for. Raises `FileNotFoundError` where there is no result, and
+    `OutputError` or another `OSError` where it cannot be written."""
     path = job.folder / "report.html"
-    with job.lock:
+    with job.writing:
         if path.exists():
             return path
         made = json.loads(_head(job.json))
         draft = path.with_suffix(".part")
-        with ReportWriter(draft, job.source, made["settings"], made["versions"]) as writer:
-            for text in _pages(job):
-                page = page_from_json(json.loads(text))
-                picture = job.file(page.number, ".jpg")
-                writer.add(page, Image.open(picture) if picture.exists() else None)
-            writer.close(job.error)
-        draft.replace(path)
+        try:
+            with ReportWriter(draft, job.source, made["settings"], made["versions"]) as writer:
+                for text in _pages(job):
+                    page = page_from_json(json.loads(text))
+                    picture = job.file(page.number, ".jpg")
+                    writer.add(page, Image.open(picture) if picture.exists() else None)
+                writer.close(job.error)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+        job.weigh()
     return path
 
 

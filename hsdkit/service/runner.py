@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from hsdkit.documents import Page
 from hsdkit.errors import HsdkitError
+from hsdkit.page_reader import ANEW
 from hsdkit.parallel import PageTask, Stopped, parse_pages
 from hsdkit.pipeline import Pipeline
 from hsdkit.results import PageResult
@@ -66,7 +67,7 @@ class Runner:
         is being parsed any more."""
         self.draining = True
         self.queue.close()
-        if self._thread.is_alive():
+        if self.ready and self._thread.is_alive():  # no page is in flight while the model is being loaded
             self._thread.join(seconds)
         for job in self.jobs.all():
             if not job.state.over:
@@ -122,7 +123,7 @@ class Runner:
         if job is None or self._late(job):
             raise Stopped
         with job.lock:
-            job.text[task.number] = job.text.get(task.number, "") + text
+            job.text[task.number] = "" if text is ANEW else job.text.get(task.number, "") + text
         job.news()
 
     def _late(self, job: Job) -> bool:
@@ -132,14 +133,22 @@ class Runner:
         job = self._job(task)
         if page is None or job is None:
             return
-        data = jpeg(page.image)
-        with job.lock, contextlib.suppress(OSError):  # a full disk is told when the page's text does not fit either
-            if not job.state.over:
-                job.file(task.number, ".jpg").write_bytes(data)
+        try:
+            data = jpeg(page.image)
+            with job.writing:
+                if not job.state.over:
+                    job.file(task.number, ".jpg").write_bytes(data)
+        except Exception:  # a full disk is told when the page's text does not fit either
+            log.debug("%s, page %d: no image is kept", job.source, task.number, exc_info=True)
 
     def _page(self, task: PageTask, result: PageResult) -> None:
         try:
             self._add_page(task, result)
+        except Exception as e:  # whatever a page does to who keeps it is that document's end, and nobody else's
+            log.debug("%s, page %d cannot be kept", task.path.name, task.number, exc_info=True)
+            if job := self._job(task):
+                self.queue.discard(job.id)
+                self._end(job, State.FAILED, f"{job.source}, page {task.number}: cannot be kept: {_reason(e)}")
         finally:
             self._in_flight.discard((str(task.key), task.number))
 
@@ -157,18 +166,15 @@ class Runner:
             self._finish(job, State.FAILED if failed else State.DONE, result.error if failed else None)
 
     def _add(self, job: Job, result: PageResult) -> None:
-        try:
+        with job.writing:
+            if job.state.over:
+                return
+            written = save_page(job, result)
             with job.lock:
-                if job.state.over:
-                    return
-                save_page(job, result)
+                job.bytes += written
                 job.totals += Totals.of(result)
                 job.finished.append(result.number)
                 job.text.pop(result.number, None)
-        except (HsdkitError, OSError) as e:
-            self.queue.discard(job.id)
-            self._end(job, State.FAILED, str(e))
-            return
         job.news()
 
     def _out_of_time(self, job: Job) -> None:
@@ -184,16 +190,17 @@ class Runner:
 
     def _finish(self, job: Job, state: State, error: str | None) -> None:
         try:
-            with job.lock:
+            with job.writing:
                 if job.state.over:
                     return
                 save_document(job, self.pipeline.config.settings(), self._versions, error)
-        except (HsdkitError, OSError) as e:
-            state, error = State.FAILED, str(e)
+        except Exception as e:
+            log.debug("%s cannot be kept", job.source, exc_info=True)
+            state, error = State.FAILED, f"{job.source}: the result cannot be kept: {_reason(e)}"
         self._end(job, state, error)
 
     def _end(self, job: Job, state: State, error: str | None) -> None:
-        with job.lock:
+        with job.writing:
             if job.state.over:
                 return
             job.end(state, error)
@@ -206,3 +213,11 @@ class Runner:
             with contextlib.suppress(Refusal):  # deleted meanwhile
                 self._finish(self.jobs.get(id), State.FAILED, error)
         self._in_flight.clear()
+
+
+def _reason(e: Exception) -> str:
+    """Why something could not be kept, without the names of folders, which are no client's concern."""
+    cause = e if isinstance(e, OSError) else e.__cause__
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror
+    return f"{type(e).__name__}: {e}"

@@ -31,6 +31,11 @@ log = logging.getLogger(__name__)
 #: thrown away: an answer to someone who is still sending would be lost if the connection were closed at once.
 _HEAD_SECONDS, _LINGERING = 10.0, 5.0
 
+#: Seconds in which some of what was sent must have been read.
+_STALLED = 30.0
+
+_BACKLOG = 2048
+
 _SAID = b'{"error": "too many connections; try again later"}'
 _BUSY = (
     b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\nretry-after: 5\r\nconnection: close\r\n"
@@ -57,8 +62,7 @@ def serve(
         app = create_app(service, Access(token, is_loopback(host), names))
         config = uvicorn.Config(
             app, http=_connections(limits), ws="none", lifespan="on", log_config=None, access_log=False,
-            server_header=False,
-            proxy_headers=False, timeout_graceful_shutdown=10,
+            server_header=False, log_level="error", proxy_headers=False, timeout_graceful_shutdown=10,
         )  # fmt: skip
         server = _Server(config, service)
         at = listening.getsockname()
@@ -76,6 +80,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family[0], socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(family[4])
+        listening.listen(_BACKLOG)  # now: two that are started at once may both bind
     except OSError as e:
         raise ConfigError(f"--host {host} --port {port}: cannot listen there: {e.strerror or e}") from None
     return listening
@@ -105,7 +110,12 @@ class _Server(uvicorn.Server):
 
 def _connections(limits: Limits) -> type[asyncio.Protocol]:
     class Connection(H11Protocol):
-        """Refused where there are too many; closed when it says nothing, or never comes to the end of its headers."""
+        """Refused where there are too many; closed when it says nothing, never comes to the end of a request's headers,
+        or does not read what it asked for."""
+
+        _waiting: asyncio.TimerHandle | None = None
+        _stalled: asyncio.TimerHandle | None = None
+        _ending: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -113,24 +123,60 @@ def _connections(limits: Limits) -> type[asyncio.Protocol]:
                 transport.write(_BUSY)
                 transport.close()
                 return
+            self._wait_for_head()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.conn.their_state is not h11.IDLE:
+                _cancel(self._waiting)
+                self._waiting = None
+            elif self._waiting is None:
+                self._wait_for_head()
+
+        def _wait_for_head(self) -> None:
             self._waiting = self.loop.call_later(_HEAD_SECONDS, self._still_waiting)
 
         def _still_waiting(self) -> None:
-            if self.cycle is None and not self.transport.is_closing():
-                self.transport.close()
+            if self.conn.their_state is h11.IDLE:
+                self._end()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._stalled = self.loop.call_later(_STALLED, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            _cancel(self._stalled)
+
+        def _end(self) -> None:
+            """Close, also when what is left to be sent is never read."""
+            self.transport.close()
+            if self._ending is None:
+                self._ending = self.loop.call_later(_STALLED, self.transport.abort)
+
+        def timeout_keep_alive_handler(self) -> None:
+            super().timeout_keep_alive_handler()
+            self._end()
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
+            if self.transport.is_closing():
+                self._end()
             if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
                 self.loop.call_later(_LINGERING, self._still_sending, self.cycle)
 
         def _still_sending(self, answered: object) -> None:
             if self.cycle is answered and self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
-                self.transport.close()
+                self._end()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            if waiting := getattr(self, "_waiting", None):
-                waiting.cancel()
+            for timer in (self._waiting, self._stalled, self._ending):
+                _cancel(timer)
             super().connection_lost(exc)
 
     return Connection
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

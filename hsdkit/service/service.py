@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,8 @@ from hsdkit.service.metrics import Metrics
 from hsdkit.service.refusal import Refusal
 from hsdkit.service.runner import Runner
 from hsdkit.service.upload import Upload, receive
+
+log = logging.getLogger(__name__)
 
 Status = Literal["ready", "loading", "stopping", "failed"]
 
@@ -73,13 +76,15 @@ class Service:
             try:
                 upload = await receive(request, self.limits)
                 try:
-                    return await self._taken(upload), upload.options
+                    job = await self._taken(upload)
                 finally:
                     await upload.close()
             except OSError as e:  # a full disk
                 raise Refusal(429, f"the document cannot be kept: {e.strerror}; try again later", "disk", 30) from None
+        return job, upload.options
 
     async def _taken(self, upload: Upload) -> Job:
+        await asyncio.to_thread(self.jobs.tidy)
         id, folder = self.jobs.new_folder()
         try:
             _check_options(upload.options)
@@ -144,11 +149,15 @@ class Service:
             tidying.cancel()
             self._counting.close()
             await asyncio.to_thread(self.runner.drain, self.limits.grace_seconds)
+            self.jobs.close()
 
     async def _tidy(self) -> None:
         while True:
             await asyncio.sleep(_TIDYING)
-            await asyncio.to_thread(self.jobs.tidy)
+            try:
+                await asyncio.to_thread(self.jobs.tidy)
+            except Exception:  # the next look may do better; none at all would let the disk fill
+                log.exception("expired jobs cannot be removed")
 
 
 def _stopping() -> Refusal:

@@ -64,6 +64,8 @@ async def receive(request: Request, limits: Limits) -> Upload:
         form = await _form(request.headers, _body(request, limits))
     except MultiPartException as e:
         raise Refusal(422, f"the form cannot be read: {e.message}", "form") from None
+    except UnicodeError:  # of the `charset` it says it is in
+        raise Refusal(422, "the form cannot be read: send it in UTF-8", "form") from None
     try:
         return _upload(form, request)
     except Refusal:
@@ -116,6 +118,8 @@ def _upload(form: FormData, request: Request) -> Upload:
             raise Refusal(422, f"no option {name[:60]!r}; known: file, {', '.join(OPTIONS)}", "option")
         elif len(value) > _MOST_VALUE:
             raise Refusal(422, f"{name}: longer than {_MOST_VALUE} characters", "option")
+        elif not value.isprintable():
+            raise Refusal(422, f"{name}: holds signs that cannot be shown, such as ends of lines", "option")
         else:
             options[name] = value
     if (file is None) == ("url" not in options):
