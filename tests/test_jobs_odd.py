@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
@@ -133,6 +134,81 @@ def test_who_worked_before_this_host_was_started_anew_is_dead_where_the_disk_is_
     assert Observer(local=True).is_dead(1, before, 0)
     assert not Observer(local=False).is_dead(1, before, 0)
     assert not Observer(local=True).is_dead(1, Owner(f"box {boot} pid:[1]", 1, "1"), 0)  # a container beside this one
+
+
+def live(folder: Path, files: list[Path], deadly: tuple[str, int]) -> tuple[bool, list[str], Job]:
+    """A process that has two pages in hand and is killed by the deadly one: whether it was, and what it read."""
+    job = open_job(folder, files)
+    read: list[str] = []
+    while True:
+        tasks = job.tasks()
+        while hands := list(itertools.islice(tasks, 2)):
+            if deadly in [(task.path.stem, task.number) for task in hands]:
+                job._workers._stop.set()
+                with job._database.transaction():
+                    job._database.change("UPDATE workers SET started = 'long ago'")
+                job._database.close()
+                return True, read, job
+            for task in hands:
+                read.append(f"{task.path.stem}{task.number}")
+                job.finish(task, PageResult(task.number, "read", "read", "eos"))
+        if not job.wait():
+            job.close()
+            return False, read, job
+
+
+def test_a_page_that_kills_who_reads_it_is_given_up_and_costs_no_other(tmp_path: Path):
+    files = [blank_pdf(tmp_path / "a.pdf", 4), blank_pdf(tmp_path / "b.pdf")]
+    lives = [live(tmp_path, files, ("a", 3)) for _ in range(4)]
+    assert [died for died, _, _ in lives] == [True, True, True, False]
+    assert [read for _, read, _ in lives] == [["a1", "a2"], [], ["b1"], ["a4"]]  # the third was alone with it
+    assert lives[-1][2].progress.totals.failed == 1
+    with open_job(tmp_path, files) as job:
+        work(job, parse)
+        assert [f.error for f in job.failures()] == ["a.pdf, page 3: ended the process that read it, 3 times"]
+    with open_job(tmp_path, files, retry_failed=True) as job:
+        work(job, parse)
+        assert (list(job.failures()), job.progress.totals.pages) == ([], 1)
+
+
+def test_pages_in_hand_when_a_process_ends_in_order_have_killed_nobody(tmp_path: Path):
+    files = [blank_pdf(tmp_path / "a.pdf")]
+    for _ in range(4):
+        with open_job(tmp_path, files) as job:
+            assert next(job.tasks()).number == 1
+
+
+def test_a_job_of_the_tables_before_is_gone_on_with(tmp_path: Path):
+    files = [blank_pdf(tmp_path / "a.pdf", 2)]
+    with open_job(tmp_path, files) as job:
+        task, result = next(parse(job.tasks()))
+        job.finish(task, result)
+    with sqlite3.connect(tmp_path / "out" / NAME) as connection:
+        connection.execute("ALTER TABLE pages DROP COLUMN deaths")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with open_job(tmp_path, files) as job:
+        work(job, parse)
+        assert (job.progress.kept, job.progress.totals.pages) == (1, 1)
+
+
+def test_files_that_are_still_missing_are_told_again_and_not_written_again(workplace: Path):
+    (workplace / "list.txt").write_text("one.pdf\ntwo.pdf\n")
+    assert run("@list.txt").exit_code == 1
+    before = {p.name: p.stat().st_ino for p in Path("out").glob("*.json")}
+    Path("out/two.json").unlink()
+    outcome = run("@list.txt")
+    assert (outcome.exit_code, outcome.stderr.count("failed: one.pdf: no such file")) == (1, 2)
+    after = {p.name: p.stat().st_ino for p in Path("out").glob("*.json")}
+    assert (after["one.json"], after.keys()) == (before["one.json"], before.keys())
+
+
+def test_a_list_of_failures_that_cannot_be_written_is_a_failure(workplace: Path):
+    blank_pdf(workplace / "a.pdf")
+    Path("out/failures.jsonl").mkdir(parents=True)
+    outcome = run("a.pdf")
+    assert outcome.exit_code == 1
+    assert "failures.jsonl: cannot be removed" in outcome.stderr
 
 
 # -- what somebody or something has damaged

@@ -131,7 +131,11 @@ def _conclude(job: Job, outcome: Outcome, named_in_vain: Sequence[str]) -> None:
         first = [*named_in_vain, *job.progress.troubles, *islice(reasons, MOST_FAILURES)]
         outcome.failures = first[:MOST_FAILURES]
         outcome.failed = len(named_in_vain) + len(job.progress.troubles) + job.count_failures()
+    try:
         outcome.list_of_failures = job.write_failures()
+    except OutputError as e:
+        console.error(str(e))
+        outcome.failed += 1
 
 
 class _Shown(Watcher):

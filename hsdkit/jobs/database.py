@@ -20,7 +20,7 @@ from hsdkit.files import make_folder
 
 NAME = ".hsdkit-job.sqlite"
 #: "hsdk" as a number, in the head of the file; and the version of the tables.
-APPLICATION, SCHEMA_VERSION = 0x6873646B, 1
+APPLICATION, SCHEMA_VERSION = 0x6873646B, 2
 
 #: Said of a file whose content cannot be right.
 DAMAGED = "is damaged; remove it to parse everything again, or choose another folder with output=FOLDER"
@@ -48,7 +48,7 @@ CREATE TABLE pages (
     id INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents, number INTEGER NOT NULL,
     fingerprint TEXT NOT NULL,
     state TEXT NOT NULL DEFAULT 'todo' CHECK (state IN ('todo', 'claimed', 'done', 'failed')),
-    owner INTEGER, error TEXT, seconds REAL, payload BLOB,
+    owner INTEGER, error TEXT, seconds REAL, payload BLOB, deaths INTEGER NOT NULL DEFAULT 0,
     UNIQUE (document, number)
 );
 CREATE INDEX pages_by_state ON pages (document, state, number);
@@ -111,6 +111,9 @@ class Database:
                 for statement in _SCHEMA.split(";"):
                     self._run(statement)
                 self._run(f"PRAGMA application_id = {APPLICATION}")
+            elif self._pragma("user_version") == 1:
+                self._run("ALTER TABLE pages ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0")
+            if self._pragma("user_version") < SCHEMA_VERSION:
                 self._run(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._run(_SELECTION)
 

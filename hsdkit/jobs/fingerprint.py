@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from hsdkit.components import KINDS
 from hsdkit.config import RunConfig
+from hsdkit.config_types import texts_in
 from hsdkit.files import file_digest
 from hsdkit.plugins import plugins
 from hsdkit.versions import package_version
@@ -34,7 +34,7 @@ def settings_fingerprint(config: RunConfig) -> str:
         "hsdkit": package_version("hsdkit"),
         "settings": settings,
         "plugins": dict(_plugins(config)),
-        "named": {text: found for text in sorted(set(_texts(settings))) if (found := _identity(text))},
+        "named": {text: found for text in sorted(set(texts_in(settings))) if (found := _identity(text))},
     }
     return _short(json.dumps(content, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
 
@@ -54,17 +54,6 @@ def _plugins(config: RunConfig) -> Iterator[tuple[str, str]]:
         for component, plugin in plugins().components(kind):
             if component.name == name:
                 yield kind, f"{plugin.package} {plugin.version}"
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _texts(inner)
 
 
 def _identity(text: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -20,7 +21,7 @@ from hsdkit.jobs.outcome import Failure, Progress, Watcher, count_failures, fail
 from hsdkit.jobs.owner import LEASE
 from hsdkit.jobs.planning import PageCounter, contents, wanted
 from hsdkit.jobs.selection import Selected, next_selected, select
-from hsdkit.jobs.store import Busy, Claim, Store
+from hsdkit.jobs.store import Busy, Claim, Store, storable
 from hsdkit.jobs.workers import Workers
 from hsdkit.parallel import PageTask
 from hsdkit.results import PageResult
@@ -111,17 +112,34 @@ class Job:
     def tasks(self) -> Iterator[PageTask]:
         """The pages that this process is to parse, claimed one by one as they are taken; `key` is to come back with the
         result. It ends when every page is finished or in the hands of a process, this one included; it waits for
-        nobody. Documents are opened when their turn has come; those that cannot be are told to the watcher."""
-        after = 0
+        nobody. Documents are opened when their turn has come; those that cannot be are told to the watcher. A page that
+        may have killed the processes which had it is given out alone, when there is nothing else."""
+        after, others = 0, False
         while (document := next_selected(self._database, after)) is not None:
             after = document.position
             if not document.planned and not self._plan(document):
                 continue
             while (claim := self._store.claim(document.id)) is not None:
-                with self._lock:
-                    self._claims[claim.id] = (claim, document)
-                yield PageTask(document.path, claim.number, claim.id, password=document.password)
+                others = True
+                yield self._task(claim, document)
+            self._give_up(document)
             self._settle(document)
+        after = 0
+        while not others and (document := next_selected(self._database, after, planned=True)) is not None:
+            after = document.position
+            if (claim := self._store.claim(document.id, suspect=True)) is not None:
+                others = True
+                yield self._task(claim, document)
+
+    def _task(self, claim: Claim, document: Selected) -> PageTask:
+        with self._lock:
+            self._claims[claim.id] = (claim, document)
+        return PageTask(document.path, claim.number, claim.id, password=document.password)
+
+    def _give_up(self, document: Selected) -> None:
+        for result in self._store.give_up(document.id, document.path.name):
+            self._count(document, result)
+            self._watcher.failed(str(result.error))
 
     def finish(self, task: PageTask, result: PageResult) -> bool:
         """Keep a result: it is on disk when this returns. The last page of a document has its files written. Returns
@@ -130,13 +148,18 @@ class Job:
         kept, last = self._store.finish(claim, result, page_failure(document.path.name, result), self.versions)
         with self._lock:
             self._claims.pop(claim.id, None)
-            if kept:
-                self.progress.add(result)
-                self._database.change("UPDATE selected SET own = own + 1 WHERE document = ?", document.id)
+        if kept:
+            self._count(document, result)
         if last:
             self._assemble(document)
             self._settle(document)
         return kept
+
+    def _count(self, document: Selected, result: PageResult) -> None:
+        """A page is finished by this process."""
+        with self._lock:
+            self.progress.add(result)
+            self._database.change("UPDATE selected SET own = own + 1 WHERE document = ?", document.id)
 
     def release(self, task: PageTask) -> None:
         """Give a page back, for another process or a later run."""
@@ -213,7 +236,11 @@ class Job:
         return True
 
     def _cannot_be_opened(self, document: Selected, error: str) -> None:
-        if self._store.begin_assembly(document.id, error=error):
+        row = self._store.document(document.id)
+        told = row["state"] == "failed" and row["error"] == storable(error)
+        if told and self._outputs.are_complete(document.name, 0) and self._outputs.are_unchanged(row):
+            pass  # as it was; a list may name thousands of files that are missing
+        elif self._store.begin_assembly(document.id, error=error):
             self._assemble(document)
         self._watcher.failed(error)
         self._close(document)
@@ -305,6 +332,8 @@ class Job:
         """Give back what is claimed, and let go of the job's file."""
         try:
             self._counter.close()
+            with contextlib.suppress(OutputError):
+                self._release_all()  # else it would seem to have died with these
             self._workers.leave()  # what it had claimed is free
         finally:
             self._database.close()

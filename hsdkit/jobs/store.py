@@ -1,8 +1,8 @@
 """Pages in the job's file: planned, claimed, finished, given out again to be written down.
 
-A page is `todo`, `claimed` by a worker, `done` or `failed`. A document is `new`, `open` while pages of it are missing,
-`assembling` while a worker writes its results, and then `done`, or `failed` when it cannot be opened. Each method is
-one transaction, so that a process may end between any two of them.
+A page is `todo`, `claimed` by a worker, `done` or `failed`; its `deaths` are the workers that died with it in hand. A
+document is `new`, `open` while pages of it are missing, `assembling` while a worker writes its results, then `done`, or
+`failed` when it cannot be opened. Each method is one transaction, so that a process may end between any two of them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from hsdkit.results import PageResult
 from hsdkit.results_json import dumps, page_to_json
 
 _BATCH = 16
+#: So many workers died with a page in hand, and it is read alone; so many more, and it is read no more.
+_SUSPECT, _DEADLY = 2, 3
 _FINISHED = "state IN ('done', 'failed')"
 
 
@@ -145,43 +147,63 @@ class Store:
         """Parse the failed pages of the selected documents once more."""
         with self._db.transaction(durable=False):
             self._db.change(
-                "UPDATE pages SET state = 'todo', error = NULL, payload = NULL WHERE state = 'failed' "
+                "UPDATE pages SET state = 'todo', error = NULL, payload = NULL, deaths = 0 WHERE state = 'failed' "
                 "AND document IN (SELECT document FROM selected)"
             )
 
     # -- claims
 
-    def claim(self, document: int) -> Claim | None:
-        """The next page of the document that nobody has, or whose owner is dead; None when there is none."""
+    def claim(self, document: int, *, suspect: bool = False) -> Claim | None:
+        """The next page of the document that nobody has, or whose owner is dead; None when there is none. With
+        `suspect` one that several workers have died with, to be read while nothing else is under way; else none.
+        """
         db = self._db
-        if not self._free(document):
+        if not self.has_free(document):
             return None
         with db.transaction(durable=False):
-            row = self._free(document)
+            for owner in self._dead_owners(document):
+                db.change(
+                    "UPDATE pages SET state = 'todo', owner = NULL, deaths = deaths + 1 "
+                    "WHERE document = ? AND state = 'claimed' AND owner = ?",
+                    document, owner,
+                )  # fmt: skip
+            row = db.one(
+                "SELECT id, number, fingerprint FROM pages WHERE document = ? AND state = 'todo' "
+                "AND deaths >= ? AND deaths < ? ORDER BY deaths, number LIMIT 1",
+                document, *((_SUSPECT, _DEADLY) if suspect else (0, _SUSPECT)),
+            )  # fmt: skip
             if row is None:
                 return None
             db.change("UPDATE pages SET state = 'claimed', owner = ? WHERE id = ?", self._workers.me, row["id"])
             return Claim(row["id"], document, row["number"], row["fingerprint"])
 
     def has_free(self, document: int) -> bool:
-        """Whether `claim` would give a page."""
-        return self._free(document) is not None
+        """Whether there is a page that nobody has, or whose owner is dead."""
+        todo = self._db.value("SELECT 1 FROM pages WHERE document = ? AND state = 'todo' LIMIT 1", document)
+        return todo is not None or bool(self._dead_owners(document))
 
-    def _free(self, document: int) -> Row | None:
-        chosen = "SELECT id, number, fingerprint FROM pages WHERE document = ? AND"
-        row = self._db.one(f"{chosen} state = 'todo' ORDER BY number LIMIT 1", document)
-        if row is not None:
-            return row
+    def _dead_owners(self, document: int) -> list[int]:
         owners = self._db.all(
             "SELECT DISTINCT owner FROM pages WHERE document = ? AND state = 'claimed' AND owner <> ?",
             document, self._workers.me,
         )  # fmt: skip
-        for (owner,) in owners:
-            if self._workers.is_dead(owner):
-                return self._db.one(
-                    f"{chosen} state = 'claimed' AND owner = ? ORDER BY number LIMIT 1", document, owner
-                )
-        return None
+        return [owner for (owner,) in owners if self._workers.is_dead(owner)]
+
+    def give_up(self, document: int, name: str) -> list[PageResult]:
+        """Have the pages of the document (the file `name`) that are read no more as failed; returns their results."""
+        deadly = "document = ? AND state = 'todo' AND deaths >= ?"
+        if self._db.value(f"SELECT 1 FROM pages WHERE {deadly} LIMIT 1", document, _DEADLY) is None:
+            return []
+        with self._db.transaction():
+            given_up = []
+            for row in self._db.all(f"SELECT id, number, deaths FROM pages WHERE {deadly}", document, _DEADLY):
+                error = f"{name}, page {row['number']}: ended the process that read it, {row['deaths']} times"
+                given_up.append(PageResult(row["number"], error=error))
+                self._db.change(
+                    "UPDATE pages SET state = 'failed', error = ?, payload = ? WHERE id = ?",
+                    storable(error), _packed(dumps(page_to_json(given_up[-1]))), row["id"],
+                )  # fmt: skip
+            return given_up
 
     def release(self, claim: Claim) -> None:
         with self._db.transaction(durable=False):
@@ -198,7 +220,7 @@ class Store:
         process is now to assemble the document."""
         with self._db.transaction():
             kept = self._db.change(
-                "UPDATE pages SET state = ?, owner = NULL, error = ?, seconds = ?, payload = ? "
+                "UPDATE pages SET state = ?, owner = NULL, error = ?, seconds = ?, payload = ?, deaths = 0 "
                 f"WHERE id = ? AND document = ? AND number = ? AND fingerprint = ? AND NOT {_FINISHED}",
                 "failed" if failed else "done", storable(failed), result.seconds, _packed(dumps(page_to_json(result))),
                 claim.id, claim.document, claim.number, claim.fingerprint,
