@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -97,6 +97,18 @@ def plain_text(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain_text(v) for v in value]
     return value
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in nested settings: those that may name files."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from texts_in(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from texts_in(inner)
 
 
 def describe(hint: Any, value: Any = None) -> str:

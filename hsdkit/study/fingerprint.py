@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hsdkit.config_types import texts_in
 from hsdkit.files import file_digest
 from hsdkit.versions import PACKAGES, package_version
 
@@ -31,24 +32,13 @@ def fingerprint(settings: Mapping[str, Any], inputs: Mapping[str, str], **more: 
     kept = relevant(settings)
     content = {
         "settings": kept,
-        "files": {name: file_digest(Path(name)) for name in sorted(set(_texts(kept))) if _is_file(name)},
+        "files": {name: file_digest(Path(name)) for name in sorted(set(texts_in(kept))) if _is_file(name)},
         "inputs": [[Path(path).name, digest] for path, digest in inputs.items()],
         "versions": {name: package_version(name) for name in PACKAGES},
         **more,
     }
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _texts(value: Any) -> Iterable[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _texts(inner)
 
 
 def _is_file(name: str) -> bool:
