@@ -33,7 +33,7 @@ ABOUT = """Documents in, Markdown out: PDF, PNG, JPEG, WebP, BMP and TIFF, parse
 Errors are {"error": "one line"}. 413, 422: the document or an option is at fault. 429 and 503: come again after the
 seconds that Retry-After says."""
 
-_REFUSED = failures(401, 403, 408, 413, 415, 422, 429, 503)
+_REFUSED = failures(400, 401, 403, 408, 413, 415, 422, 429, 503)
 
 #: What both routes take; read by hand (`upload.receive`), so that limits hold while the body comes.
 _FORM: dict[str, Any] = {
@@ -70,14 +70,20 @@ def create_app(service: Service, access: Access) -> FastAPI:
             yield
 
     app = FastAPI(
-        title="hsdkit", version=version("hsdkit"), description=ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
-    )
+        title="hsdkit", version=version("hsdkit"), description=ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None,
+        redirect_slashes=False,
+    )  # fmt: skip
     app.add_middleware(Guard, access=access, metrics=service.metrics)
     _errors(app, service)
     _parsing(app, service)
     _jobs(app, service)
     _state(app, service)
     browser.add_pages(app)
+    if access.token is not None:
+        described = app.openapi()  # kept by the application
+        described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        described["security"] = [{"token": []}]
+        described["paths"]["/v1/health"]["get"]["security"] = []
     return app
 
 
@@ -103,8 +109,8 @@ def _errors(app: FastAPI, service: Service) -> None:
 
 def _parsing(app: FastAPI, service: Service) -> None:
     @app.post(
-        "/v1/parse", response_model=Parsed, responses=_REFUSED | {202: {"model": JobFacts}}, openapi_extra=_FORM,
-        tags=["parse"],
+        "/v1/parse", response_model=Parsed, openapi_extra=_FORM, tags=["parse"],
+        responses=_REFUSED | failures(404, 409) | {202: {"model": JobFacts}} | _of_kind("text/markdown"),
     )  # fmt: skip
     async def parse(request: Request) -> Response:
         """Parse a document and wait for it. Whoever goes away meanwhile gives it up."""
@@ -130,6 +136,11 @@ def _parsing(app: FastAPI, service: Service) -> None:
         return _taken(job)
 
 
+def _of_kind(kind: str) -> dict[int | str, dict[str, Any]]:
+    """For a route's `responses`: what it answers is (also) a file of that kind."""
+    return {200: {"content": {kind: {"schema": {"type": "string"}}}}}
+
+
 def _taken(job: Job) -> JSONResponse:
     return JSONResponse(job.facts(), 202, {"Location": f"/v1/jobs/{job.id}", "X-Job": job.id})
 
@@ -145,10 +156,10 @@ def _parsed(job: Job) -> dict[str, Any]:
 
 def _jobs(app: FastAPI, service: Service) -> None:
     one_at_a_time = asyncio.Semaphore(1)  # reports: they take long, and threads that others need
-    gone = failures(401, 403, 404)
-    early = failures(401, 403, 404, 409)
+    gone = failures(401, 403, 404, 422)
+    early = failures(401, 403, 404, 409, 422)
 
-    @app.get("/v1/jobs", response_model=list[JobFacts], tags=["jobs"])
+    @app.get("/v1/jobs", response_model=list[JobFacts], responses=failures(401, 403), tags=["jobs"])
     async def list_jobs() -> Any:
         """The jobs that are kept, newest first."""
         return [job.facts() for job in service.jobs.all()]
@@ -165,13 +176,19 @@ def _jobs(app: FastAPI, service: Service) -> None:
         await asyncio.to_thread(service.jobs.remove, job)
         return Response(status_code=204)
 
-    @app.get("/v1/jobs/{id}/events", responses=gone, tags=["jobs"], response_class=StreamingResponse)
+    @app.get(
+        "/v1/jobs/{id}/events", responses=gone | _of_kind("application/x-ndjson"), tags=["jobs"],
+        response_class=StreamingResponse,
+    )  # fmt: skip
     async def watch(id: str) -> StreamingResponse:
         """The job as it happens, a JSON object a line: `job`, `text` as it grows, `page` when one is finished, `end`.
         Whoever comes late is told everything from the start."""
         return StreamingResponse(events(service.jobs.get(id)), media_type="application/x-ndjson")
 
-    @app.get("/v1/jobs/{id}/markdown", responses=early, tags=["results"])
+    @app.get(
+        "/v1/jobs/{id}/markdown", responses=early | _of_kind("text/markdown"), tags=["results"],
+        response_class=StreamingResponse,
+    )  # fmt: skip
     async def markdown(id: str) -> StreamingResponse:
         job = _ended(service.jobs.get(id))
         return _file(job.markdown, "text/markdown; charset=utf-8", f"{job.source}.md")
@@ -182,7 +199,10 @@ def _jobs(app: FastAPI, service: Service) -> None:
         job = _ended(service.jobs.get(id))
         return _file(job.json, "application/json", f"{job.source}.json")
 
-    @app.get("/v1/jobs/{id}/report", responses=early, tags=["results"])
+    @app.get(
+        "/v1/jobs/{id}/report", responses=early | failures(429) | _of_kind("text/html"), tags=["results"],
+        response_class=StreamingResponse,
+    )  # fmt: skip
     async def report(id: str) -> StreamingResponse:
         """The visual report: one HTML file without scripts."""
         job = _ended(service.jobs.get(id))
@@ -197,7 +217,10 @@ def _jobs(app: FastAPI, service: Service) -> None:
         answer.headers["Content-Security-Policy"] = browser.REPORT_POLICY
         return answer
 
-    @app.get("/v1/jobs/{id}/pages/{number}/image", responses=gone, tags=["results"])
+    @app.get(
+        "/v1/jobs/{id}/pages/{number}/image", responses=gone | _of_kind("image/jpeg"), tags=["results"],
+        response_class=StreamingResponse,
+    )  # fmt: skip
     async def image(id: str, number: int) -> StreamingResponse:
         """The page as the model saw it, in a size for screens (JPEG)."""
         return _file(service.jobs.get(id).file(number, ".jpg"), "image/jpeg")
@@ -243,11 +266,11 @@ def _state(app: FastAPI, service: Service) -> None:
         )  # fmt: skip
         return JSONResponse(body.model_dump(), 200 if status == "ready" else 503)
 
-    @app.get("/v1/limits", response_model=Facts, tags=["state"])
+    @app.get("/v1/limits", response_model=Facts, responses=failures(401, 403), tags=["state"])
     async def limits() -> Any:
         return Facts(body_bytes=service.limits.body_bytes, pages=service.limits.pages, urls=service.urls)
 
-    @app.get("/metrics", tags=["state"], response_class=PlainTextResponse)
+    @app.get("/metrics", responses=failures(401, 403), tags=["state"], response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         """For Prometheus."""
         return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
