@@ -20,6 +20,7 @@ from hsdkit.documents import open_document
 from hsdkit.errors import ConfigError, DocumentError, OutputError
 from hsdkit.jobs import Input, Job, read_inputs, work
 from hsdkit.jobs.database import NAME, Database
+from hsdkit.jobs.fingerprint import settings_fingerprint
 from hsdkit.jobs.owner import Observer, Owner, this_process
 from hsdkit.jobs.selection import select
 from hsdkit.parallel import PageTask
@@ -66,6 +67,15 @@ def test_a_number_of_a_page_that_no_document_has_is_no_number(workplace: Path):
     (workplace / "list.txt").write_text(json.dumps({"path": "a.pdf", "pages": "9" * 5000}))
     outcome = run("@list.txt")
     assert (outcome.exit_code, "neither a page number nor a range" in outcome.stderr) == (1, True)
+
+
+def test_what_lies_in_the_current_folder_is_no_setting(workplace: Path):
+    (workplace / "config.json").write_text("{}")
+    config = compose([])
+    assert config.composed["target"]["model"] == ""
+    before = settings_fingerprint(config)
+    (workplace / "another.txt").write_text("new")
+    assert settings_fingerprint(config) == before
 
 
 # -- names

@@ -59,6 +59,8 @@ def _plugins(config: RunConfig) -> Iterator[tuple[str, str]]:
 def _identity(text: str) -> str | None:
     """What is at that path: a file, or a checkpoint (a folder with a config.json). Other folders count by name only:
     the output folder may be one of them."""
+    if not text:  # as a path it would be the current folder
+        return None
     try:
         path = Path(text).expanduser()
         if path.is_file():
