@@ -21,7 +21,7 @@ from hsdkit.service.refusal import Refusal
     [
         "127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1",
         "255.255.255.255", "::1", "::", "fe80::1", "fd00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1",
-        "2002:7f00:1::", "ff02::1",
+        "2002:7f00:1::", "ff02::1", "fec0::1", "::7f00:1", "::ffff:0:7f00:1", "64:ff9b:1::7f00:1", "2001:0:7f00:1::",
     ],
 )  # fmt: skip
 def test_addresses_within_the_network_are_not_public(address: str):
@@ -46,6 +46,12 @@ def test_addresses_of_the_internet_are(address: str):
         ("http://example.org:22/", "ports 80 and 443"),
         ("http://example.org:99999/", "is no address"),
         ("http://127.0.0.1/a.pdf", "not public"),
+        ("http://a..b/", "is no address"),
+        (f"http://{'a' * 70}.example/", "is no address"),
+        ("http://ex\u00e4mple.org/a.pdf", "percent-encoded"),
+        ("http://example.org/\u00fc.pdf", "percent-encoded"),
+        ("http://example.org/a\r\nX: y", "percent-encoded"),
+        ("http://\uff11\uff12\uff17.0.0.1/", "percent-encoded"),
         ("http://localhost/a.pdf", "not public"),
         ("http://[::1]/a.pdf", "not public"),
         ("http://2130706433/a.pdf", "not "),
@@ -70,6 +76,10 @@ class Site(BaseHTTPRequestHandler):
         elif self.path == "/inside":
             self.send_response(302)
             self.send_header("Location", "http://10.0.0.1/secret")
+            self.end_headers()
+        elif self.path == "/odd":
+            self.send_response(302)
+            self.send_header("Location", "http://a..b/\u00fc")
             self.end_headers()
         elif self.path == "/moved":
             self.send_response(301)
@@ -110,6 +120,7 @@ def test_documents_are_fetched_where_that_is_allowed(tmp_path: Path, site: str):
             ("/around", "url: redirects more than 5 times"),
             ("/inside", "url: leads to an address that is not public"),
             ("/missing", "url: answers 404"),
+            ("/odd", "url: holds signs that an address has percent-encoded (a name in another script: as xn--)"),
         ]:
             answer = r.client.post("/v1/parse", data={"url": site + path})
             assert (answer.status_code, answer.json()["error"]) == (422, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import threading
 import time
@@ -250,6 +251,26 @@ def test_connections_that_stall_are_ended(tmp_path: Path):
             deaf.connect((host, int(port)))
             deaf.sendall(ask * 1000)
             with pytest.raises((ConnectionResetError, BrokenPipeError)):
-                while True:
-                    time.sleep(0.1)
-                    deaf.sendall(b"G")
+                _send_on(deaf)
+
+
+def _send_on(connection: socket.socket) -> None:
+    for _ in range(100):
+        time.sleep(0.1)
+        connection.sendall(b"G")
+
+
+def test_a_body_that_is_half_sent_when_the_service_ends_is_answered(tmp_path: Path):
+    with process(tmp_path, before="from hsdkit.service import server; server._LAST_ANSWERS = 1") as (server, address):
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as half:
+            half.sendall(
+                b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+                b"Content-Length: 5000\r\n\r\n--b\r\n"
+            )
+            time.sleep(0.3)
+            server.terminate()
+            assert half.recv(1000).startswith(b"HTTP/1.1 503")
+        assert server.wait(20) in (0, -signal.SIGTERM)
+        assert server.stderr is not None
+        assert "Traceback" not in server.stderr.read()

@@ -166,6 +166,7 @@ def _jobs(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/jobs/{id}", response_model=JobFacts, responses=gone, tags=["jobs"])
     async def status(id: str) -> Any:
+        """How far a job is."""
         return service.jobs.get(id).facts()
 
     @app.delete("/v1/jobs/{id}", status_code=204, responses=gone, tags=["jobs"])
@@ -190,6 +191,7 @@ def _jobs(app: FastAPI, service: Service) -> None:
         response_class=StreamingResponse,
     )  # fmt: skip
     async def markdown(id: str) -> StreamingResponse:
+        """The text of all pages."""
         job = _ended(service.jobs.get(id))
         return _file(job.markdown, "text/markdown; charset=utf-8", f"{job.source}.md")
 
@@ -268,6 +270,7 @@ def _state(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/limits", response_model=Facts, responses=failures(401, 403), tags=["state"])
     async def limits() -> Any:
+        """What is taken at most."""
         return Facts(body_bytes=service.limits.body_bytes, pages=service.limits.pages, urls=service.urls)
 
     @app.get("/metrics", responses=failures(401, 403), tags=["state"], response_class=PlainTextResponse)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import logging
 
@@ -10,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hsdkit.service.access import Access
 from hsdkit.service.metrics import Metrics
-from hsdkit.service.refusal import Refusal
+from hsdkit.service.refusal import Refusal, stopping
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +61,9 @@ class Guard:
             return
         try:
             await self.app(scope, receive, answer)
+        except asyncio.CancelledError:  # the service ends, and has waited long enough for this
+            with contextlib.suppress(Exception):  # part of an answer of known length: it is cut
+                await (answer({"type": "http.response.body"}) if begun else refuse(stopping(), answer))
         except Exception as e:
             log.exception("%s %s failed", scope["method"], scope["path"])
             if begun:

@@ -14,3 +14,7 @@ class Refusal(Exception):
     def headers(self) -> dict[str, str]:
         more = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
         return more if self.retry_after is None else more | {"Retry-After": str(self.retry_after)}
+
+
+def stopping() -> Refusal:
+    return Refusal(503, "the service is being shut down", "stopping", 30)

@@ -73,7 +73,8 @@ class Runner:
             if not job.state.over:
                 done = f"{len(job.finished)} of {len(job.numbers)} pages"
                 self._finish(job, State.STOPPED, f"the service was shut down after {done}")
-        self._thread.join(_LAST_WORDS)  # pages of jobs that are over end with their next token
+        if self.ready:
+            self._thread.join(_LAST_WORDS)  # pages of jobs that are over end with their next token
         return not self._thread.is_alive()
 
     def _run(self) -> None:

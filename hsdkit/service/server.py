@@ -34,6 +34,9 @@ _HEAD_SECONDS, _LINGERING = 10.0, 5.0
 #: Seconds in which some of what was sent must have been read.
 _STALLED = 30.0
 
+#: Seconds for what is being sent or received when all else has ended.
+_LAST_ANSWERS = 10
+
 _BACKLOG = 2048
 
 _SAID = b'{"error": "too many connections; try again later"}'
@@ -62,7 +65,7 @@ def serve(
         app = create_app(service, Access(token, is_loopback(host), names))
         config = uvicorn.Config(
             app, http=_connections(limits), ws="none", lifespan="on", log_config=None, access_log=False,
-            server_header=False, log_level="error", proxy_headers=False, timeout_graceful_shutdown=10,
+            server_header=False, log_level="error", proxy_headers=False, timeout_graceful_shutdown=_LAST_ANSWERS,
         )  # fmt: skip
         server = _Server(config, service)
         at = listening.getsockname()

@@ -13,7 +13,7 @@ from typing import Literal
 from starlette.requests import Request
 
 from hsdkit.documents import parse_pages
-from hsdkit.errors import ConfigError, DocumentError
+from hsdkit.errors import ConfigError, DocumentError, PluginError
 from hsdkit.pipeline import Pipeline
 from hsdkit.service import fetching
 from hsdkit.service.counting import Counting
@@ -21,7 +21,7 @@ from hsdkit.service.job import Job
 from hsdkit.service.jobs import Jobs
 from hsdkit.service.limits import Limits
 from hsdkit.service.metrics import Metrics
-from hsdkit.service.refusal import Refusal
+from hsdkit.service.refusal import Refusal, stopping
 from hsdkit.service.runner import Runner
 from hsdkit.service.upload import Upload, receive
 
@@ -93,7 +93,7 @@ class Service:
             with self.jobs.place():
                 numbers = self._numbers(upload, await self._counting.count(path, password))
                 if self.status == "stopping":
-                    raise _stopping()
+                    raise stopping()
                 job = Job(id, upload.name, folder, numbers, bytes=path.stat().st_size)
                 self.runner.submit(job, password)
         except BaseException:
@@ -113,7 +113,7 @@ class Service:
 
     def _check_open(self) -> None:
         if self.status in ("stopping", "failed"):
-            raise _stopping()
+            raise stopping()
         self.jobs.check_room()
 
     async def _file(self, upload: Upload, folder: Path) -> Path:
@@ -140,7 +140,11 @@ class Service:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """While the block runs: pages are parsed, expired jobs removed. At its end what is left is saved."""
-        self._counting.start()
+        try:
+            self._counting.start()
+        except PluginError as e:  # no process can be started
+            self.error = str(e)
+            raise
         self.runner.start()
         tidying = asyncio.create_task(self._tidy())
         try:
@@ -158,10 +162,6 @@ class Service:
                 await asyncio.to_thread(self.jobs.tidy)
             except Exception:  # the next look may do better; none at all would let the disk fill
                 log.exception("expired jobs cannot be removed")
-
-
-def _stopping() -> Refusal:
-    return Refusal(503, "the service is being shut down", "stopping", 30)
 
 
 def _check_options(options: dict[str, str]) -> None:
