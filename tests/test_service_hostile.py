@@ -25,6 +25,14 @@ def test_origins_that_are_no_addresses_are_refused(tmp_path: Path, origin: str):
         assert r.client.get("/v1/jobs", headers={"Origin": origin}).status_code == 403
 
 
+def test_a_body_of_two_lengths_is_refused_and_the_connection_ended(tmp_path: Path):
+    with running(tmp_path) as r:
+        answer = r.client.post(
+            "/v1/parse", content=iter([b"x"]), headers={"content-length": "1", "transfer-encoding": "chunked"}
+        )
+        assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+
+
 @pytest.mark.parametrize("charset", ["undefined", "idna", "unicode_escape", "utf-16", "rot13", "none"])
 def test_forms_in_odd_charsets_are_refused(tmp_path: Path, charset: str):
     body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n' + pdf(tmp_path).read_bytes()

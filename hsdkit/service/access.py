@@ -36,6 +36,8 @@ class Access:
 
     def check(self, path: str, headers: Mapping[str, str]) -> None:
         """Raises `Refusal`. `headers` are found by their names in small letters."""
+        if "content-length" in headers and "transfer-encoding" in headers:
+            raise Refusal(400, "the body has two lengths (Content-Length and Transfer-Encoding)", "form")
         host = headers.get("host", "")
         if self.loopback and (name := _name(host)) not in self.names and not is_loopback(name):
             raise Refusal(403, "the Host header names another machine: ask for localhost (or see --name)", "host")

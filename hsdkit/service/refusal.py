@@ -12,7 +12,8 @@ class Refusal(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        more = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
+        # 400: where the request ends is not known, so that what follows is no other one.
+        more = {401: {"WWW-Authenticate": "Bearer"}, 400: {"Connection": "close"}}.get(self.status, {})
         return more if self.retry_after is None else more | {"Retry-After": str(self.retry_after)}
 
 
