@@ -56,7 +56,7 @@ class TinyTarget(TransformersTarget):
     def __init__(self, config: TinyConfig) -> None:
         super().__init__(
             replace(config, model=config.model or str(CHECKPOINT)),
-            Dialect(tables="html", ascii=True, fence=False),
+            Dialect(tables="html", fence=False),
         )
         self._ink = OfLastImage(ink)
         self._fitting = OfLastImage(self._measured_fit)
