@@ -58,6 +58,13 @@ def rows(owner: type, prefix: str) -> list[str]:
     return found
 
 
+def sentence(summary: str) -> str:
+    """A summary with a capital letter in front, but for names that are written without one (vLLM, dots.ocr)."""
+    first = summary.split()[0].rstrip(",:;")
+    is_name = first != first.lower() or "." in first
+    return summary if is_name else f"{summary[:1].upper()}{summary[1:]}"
+
+
 def table(owner: type, prefix: str) -> list[str]:
     lines = rows(owner, prefix)
     return ["| option | default | meaning |", "| --- | --- | --- |", *lines, ""] if lines else ["No options.", ""]
@@ -73,7 +80,7 @@ def tables() -> str:
                 lines += [
                     f"### `{kind}={component.name}`",
                     "",
-                    f"{component.summary[:1].upper()}{component.summary[1:]}.",
+                    f"{sentence(component.summary)}.",
                     "",
                 ]
                 lines += table(component.config, f"{kind}.")

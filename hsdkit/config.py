@@ -42,10 +42,11 @@ _SHARED_BY_VERIFIERS = frozenset(f.name for f in fields(DecodeSettings))
 class RunOptions:
     """Everything about a run that is no option of a component.
 
-    input: files, folders or globs.
+    input: files, folders, globs, or for `hsdkit run` lists of them (@files.txt).
     output: folder for the results; made if it is not there.
     experiment: name of a shipped experiment, or path of a YAML file.
-    pages: pages to parse, counted from 1, such as "1-3,7" or "5-"; null for all.
+    pages: pages to parse, counted from 1, such as "1-3,7" or "5-"; null for all. A document that
+        lacks one of them fails.
     dpi: resolution PDF pages are rendered at; null for what the target prefers.
     password: password of encrypted PDFs; never written to results.
     rotate: turn every page clockwise by 0, 90, 180 or 270 degrees before it is parsed.

@@ -79,16 +79,17 @@ def hsdkit(
     pass
 
 
+# In the order of `hsdkit --help`: to parse, to measure, to look after the installation.
 app.command(cls=RunCommand)(run)
-app.command()(bench)
 app.command()(serve)
-app.command()(whatif)
-app.command("eval")(evaluate)
+app.command("serve-command")(serve_command)
 app.command()(draft)
+app.command()(bench)
+app.command("eval")(evaluate)
 app.command()(sweep)
 app.command()(report)
 app.command()(compare)
-app.add_typer(drafter)
-app.command("serve-command")(serve_command)
+app.command()(whatif)
 app.command()(plugins)
 app.command()(doctor)
+app.add_typer(drafter)

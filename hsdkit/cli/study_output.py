@@ -33,8 +33,8 @@ def print_table(out: Console, axes: Sequence[str], records: Sequence[CellRecord]
     drifted = sum(r.drift is not None and abs(r.drift - 1) > MOST_DRIFT for r in measured)
     if drifted:
         out.print(
-            f"[yellow]note:[/] during {drifted} of {len(measured)} cells the machine was not as fast as when plain "
-            "decoding was measured: see drift; paired=true measures both in turn",
+            f"[yellow]note:[/] during {drifted} of {len(measured)} cells the machine was faster or slower than when "
+            "plain decoding was measured: see drift; paired=true measures both in turn",
             soft_wrap=True,
         )
     reasons: dict[str, list[CellRecord]] = {}
@@ -61,7 +61,8 @@ def cell_line(record: CellRecord) -> str:
     elif f.same is not None and f.edit is not None:
         parts.append(f"{f.same:.0%} of pages as plain decoding's, edit distance {f.edit:.4f}")
     if f.drift is not None and abs(f.drift - 1) > MOST_DRIFT:
-        parts.append(f"[yellow]machine {f.drift:.2f} times as slow as for plain decoding[/]")
+        how = f"{f.drift:.2f} times slower" if f.drift > 1 else f"{1 / f.drift:.2f} times faster"
+        parts.append(f"[yellow]machine {how} than for plain decoding[/]")
     if record.status == "partial":
         parts.append(f"[red]{plain(reason(record)[:_MOST_REASON])}[/]")
     return ", ".join(parts)
