@@ -282,3 +282,11 @@ def test_a_body_that_is_half_sent_when_the_service_ends_is_answered(tmp_path: Pa
         assert server.wait(20) in (0, -signal.SIGTERM)
         assert server.stderr is not None
         assert "Traceback" not in server.stderr.read()
+
+
+def test_a_working_folder_that_has_been_deleted_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with running(tmp_path) as r:
+        assert r.post("/v1/parse", pdf(tmp_path)).status_code == 200

@@ -294,13 +294,21 @@ def _keep(said: io.TextIOWrapper, lines: deque[str]) -> None:
 
 def _request(task: PageTask, judge: bool) -> dict[str, Any]:
     return {
-        "folder": os.getcwd(),
+        "folder": _here(),
         "path": os.fspath(task.path),
         "number": task.number,
         "rotate": task.rotate,
         "password": task.password,
         "judge": judge,
     }
+
+
+def _here() -> str:
+    """The folder that relative names count from; "" where it has been deleted, which absolute ones do not mind."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 def _page(described: dict[str, Any], pixels: bytes, number: int) -> Page:

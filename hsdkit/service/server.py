@@ -56,6 +56,7 @@ def serve(
         listening = stack.enter_context(_listen(host, port))
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hsdkit-serve-")))
+        folder = folder.absolute()
         server: _Server
 
         def failed(error: str) -> None:
