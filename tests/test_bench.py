@@ -290,8 +290,8 @@ def test_its_own_options_are_told_from_those_of_a_run() -> None:
     own, rest = split_own(["a.pdf", "verifiers=x,y", "rounds=2", "verifier.tau=1"])
     assert own == {"verifiers": "x,y", "rounds": "2"}
     assert rest == ["a.pdf", "verifier.tau=1"]
-    assert parse_verifiers(None, "hsd") == ["autoregressive", "generate", "hsd"]
-    assert parse_verifiers("a, b,a", "hsd") == ["a", "b"]
+    assert parse_verifiers(None, "hsd", "transformers") == ["autoregressive", "generate", "hsd"]
+    assert parse_verifiers("a, b,a", "hsd", "transformers") == ["a", "b"]
     assert references(["a", "generate", "b"]) == ["a", "generate"]
     assert references(["generate", "b"]) == ["generate"]
 
@@ -305,7 +305,16 @@ def test_a_bad_number_of_rounds_is_refused(given: str) -> None:
 @pytest.mark.parametrize("given", ["", "hsd", "hsd,hsd"])
 def test_a_comparison_needs_two_sides(given: str) -> None:
     with pytest.raises(ConfigError, match="at least two"):
-        parse_verifiers(given, "hsd")
+        parse_verifiers(given, "hsd", "transformers")
+
+
+def test_an_engine_with_a_model_of_its_own_has_no_generate_beside_it() -> None:
+    """It would load the target's weights a second time."""
+    assert parse_verifiers(None, "hsd", "vllm") == ["autoregressive", "hsd"]
+    with pytest.raises(ConfigError, match="leave generate out"):
+        parse_verifiers("autoregressive,generate", "hsd", "vllm")
+    with pytest.raises(ConfigError, match=r"verifier=autoregressive: name at least two"):
+        parse_verifiers(None, "autoregressive", "vllm")
 
 
 @pytest.fixture

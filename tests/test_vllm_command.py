@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from commands import hsdkit
-from hsdkit_plugins.engines._vllm.support import MODEL_TYPES, OLDEST, SUPPORTED, version_problem
+from hsdkit_plugins.engines._vllm.support import MODEL_TYPES, OLDEST, SUPPORTED, config_overrides, version_problem
 
+from hsdkit.errors import ConfigError
 from hsdkit.plugins import plugins
 
 TARGETS = [c for c, plugin in plugins().components("target") if plugin.package == "hsdkit"]
@@ -56,6 +57,33 @@ def test_options_of_engine_and_target_go_into_the_command() -> None:
     assert option(command, "--dtype") == "bfloat16"
     assert option(command, "--max-model-len") == "16384"
     assert {"--enforce-eager", "--no-enable-prefix-caching"} < set(command)
+
+
+def with_sections(*sections: int) -> dict[str, Any]:
+    return {"text_config": {"rope_parameters": {"rope_type": "default", "mrope_section": [*sections]}}}
+
+
+@pytest.mark.parametrize("number", [4, 15, 16, 17])
+def test_sections_of_one_are_dealt_out_by_vllm_as_they_are_here(number: int) -> None:
+    """What each frequency's axis is in `transformers` (Qwen2.5-VL's rotary embedding), and in vLLM's."""
+    rope = config_overrides(with_sections(*[1] * number), "x")["text_config"]["rope_parameters"]
+    _, height, width = rope["mrope_section"]
+    assert rope["mrope_interleaved"]
+    assert sum(rope["mrope_section"]) == number
+    theirs = [1 if i % 3 == 1 and i < 3 * height else 2 if i % 3 == 2 and i < 3 * width else 0 for i in range(number)]
+    assert theirs == [i % 3 for i in range(number)]
+
+
+def test_three_sections_are_left_as_they_are_and_what_vllm_has_not_is_refused() -> None:
+    assert config_overrides({}, "x") == config_overrides(with_sections(16, 24, 24), "x") == {}
+    with pytest.raises(ConfigError, match=r"target 'x': its checkpoint has 4 mrope sections"):
+        config_overrides(with_sections(2, 2, 2, 2), "x")
+
+
+def test_the_embedded_models_server_is_told_its_sections() -> None:
+    overrides = json.loads(option(words("target=tiny"), "--hf-overrides"))
+    assert overrides["text_config"]["rope_parameters"] == {"mrope_section": [6, 5, 5], "mrope_interleaved": True}
+    assert "--hf-overrides" not in words("target=qwen2_5_vl")
 
 
 def test_a_target_that_vllm_has_not_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,8 @@ matter, and batching leaves less to gain. Writes bench.json into the output fold
 [bold]Its own options[/]
 
   verifiers=A,B,...  what to measure, the baseline first; `generate` is
-                     plain transformers.generate on the same model
+                     plain transformers.generate on the same model (none
+                     with engine=vllm)
                      [dim](autoregressive,generate and the configured one)[/]
   rounds=N           [dim](5)[/]
 
@@ -100,7 +101,7 @@ def run_bench(own: dict[str, str], overrides: list[str], inputs: list[str]) -> i
     overrides = ["reuse_drafts=false", *overrides]  # drafting is part of what is measured
     configured = compose(overrides, inputs=inputs)
     check_measurable(configured)
-    names = parse_verifiers(own.get("verifiers"), configured.verifier.name)
+    names = parse_verifiers(own.get("verifiers"), configured.verifier.name, configured.engine.name)
     configs = {name: _with_verifier(overrides, inputs, name, configured) for name in names if name != GENERATE}
     if not configured.input:
         raise ConfigError(NO_INPUT)
@@ -161,14 +162,24 @@ def parse_rounds(given: str) -> int:
     return int(given)
 
 
-def parse_verifiers(given: str | None, configured: str) -> list[str]:
-    """Sides in order, each once; the first is the baseline. Raises `ConfigError` when there is nothing to compare."""
-    from hsdkit.bench import GENERATE
+def parse_verifiers(given: str | None, configured: str, engine: str) -> list[str]:
+    """Sides in order, each once; the first is the baseline. Without `generate` where the engine has a model of its own:
+    the target's would be loaded a second time, and is compared in other arithmetic.
 
-    wanted = [BASELINE, GENERATE, configured] if given is None else given.split(",")
+    Raises `ConfigError` when there is nothing to compare, and when `generate` is asked for where it cannot be.
+    """
+    from hsdkit.bench import GENERATE
+    from hsdkit.plugins import plugins
+
+    elsewhere = hasattr(plugins().component("engine", engine).factory, "facts")  # see `Engine`
+    plain = [BASELINE] if elsewhere else [BASELINE, GENERATE]
+    wanted = [*plain, configured] if given is None else given.split(",")
     names = list(dict.fromkeys(name.strip() for name in wanted if name.strip()))
+    if elsewhere and GENERATE in names:
+        raise ConfigError(f"verifiers={given}: engine={engine} has the model elsewhere; leave {GENERATE} out")
     if len(names) < 2:
-        raise ConfigError(f"verifiers={given}: name at least two, the baseline first, such as {BASELINE},hsd")
+        said = f"verifiers={given}" if given is not None else f"verifier={configured}"
+        raise ConfigError(f"{said}: name at least two, the baseline first, such as verifiers={BASELINE},hsd")
     return names
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -154,12 +155,17 @@ class VllmEngine:
 
     def _arguments(self, model: str) -> dict[str, Any]:
         """Of `vllm.EngineArgs`, those of the user last."""
-        from hsdkit_plugins.engines._vllm.support import engine_arguments
+        from hsdkit_plugins.engines._vllm.asked import served
+        from hsdkit_plugins.engines._vllm.support import config_overrides, engine_arguments
 
+        target = served(self.target)
+        # One on the hub need not be here to name its server's command, and has the config vLLM knows.
+        overrides = config_overrides(target.checkpoint.description, target.name) if Path(model).is_dir() else {}
         return {
             "model": model,
             "dtype": _DTYPES[self._config.dtype],
             **engine_arguments(self._config.draft_tokens),
+            **({"hf_overrides": overrides} if overrides else {}),
             **self._config.arguments,
         }
 

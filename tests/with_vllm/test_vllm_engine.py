@@ -26,6 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from hsdkit_plugins.engines._vllm.asked import ask
 from hsdkit_plugins.engines._vllm.offline import OfflineVllm
 from hsdkit_plugins.engines._vllm.reading import read
+from hsdkit_plugins.engines._vllm.support import config_overrides
 from hsdkit_plugins.engines.vllm import VllmConfig, VllmEngine
 from hsdkit_plugins.targets.qwen2_5_vl import PROFILE
 from hsdkit_plugins.targets.tiny import TinyConfig, TinyTarget
@@ -60,7 +61,9 @@ def stock(request: Any, checkpoint: Callable[[str], Path]) -> tuple[Any, list[An
     codec = TokenizerCodec(target.tokenizer, target.written_tokens)
     token = target.model_config.image_token_id
     settings = DecodeSettings(max_new_tokens=LIMIT)
-    with closing(OfflineVllm({"model": str(target.checkpoint.folder), "dtype": "float32", **SMALL})) as vllm:
+    overrides = config_overrides(target.checkpoint.description, target.name)
+    arguments = {"model": str(target.checkpoint.folder), "dtype": "float32", "hf_overrides": overrides, **SMALL}
+    with closing(OfflineVllm(arguments)) as vllm:
         return target, [
             read(vllm.ask, ask(r, target, settings, LIMIT), settings, codec, token, lambda _: None).sequence
             for r in requests(target, [()] * 4)

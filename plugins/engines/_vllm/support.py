@@ -63,6 +63,26 @@ def engine_arguments(draft_tokens: int) -> dict[str, Any]:
     }
 
 
+def config_overrides(config: Mapping[str, Any], target: str) -> dict[str, Any]:
+    """What vLLM has to read differently in a checkpoint's config.json (`hf_overrides`) to compute what it says.
+
+    M-RoPE deals the frequencies of a head out to the three axes of positions in sections. transformers goes round the
+    axes for any number of sections; vLLM takes three, or deals the frequencies out one by one, which is the same as
+    sections of one. Raises `ConfigError` for what is neither.
+    """
+    rope = (config.get("text_config") or {}).get("rope_parameters") or {}
+    sections = rope.get("mrope_section") or ()
+    if len(sections) <= 3:
+        return {}
+    if set(sections) != {1}:
+        raise ConfigError(
+            f"target {target!r}: its checkpoint has {len(sections)} mrope sections ({sections}), and vLLM takes three, "
+            "or any number of size 1: use engine=transformers"
+        )
+    dealt = [len(range(axis, len(sections), 3)) for axis in range(3)]
+    return {"text_config": {"rope_parameters": {"mrope_section": dealt, "mrope_interleaved": True}}}
+
+
 def server_command(arguments: Mapping[str, Any]) -> str:
     """One line that starts a server with these arguments of `vllm.EngineArgs`. (The `vllm` command does the same, but
     fails in installations for CPUs.)"""
