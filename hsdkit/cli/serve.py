@@ -30,7 +30,7 @@ _DEFAULT = Limits()
 PAGE_SECONDS = 300
 
 #: Options of a run that a client chooses, or that have no meaning here.
-_NOT_HERE = ("output", "pages", "save_drafts")
+_NOT_HERE = ("input", "output", "pages", "save_drafts")
 
 
 def serve(
