@@ -54,7 +54,7 @@ def summary_lines(pipeline: Pipeline, outcome: Outcome) -> list[str]:
     lines = [
         f"[bold]{_documents(outcome)}, {count(totals.pages, 'page')}[/]"
         + (f", [bold red]{count(outcome.failed, 'failure')}[/]" if outcome.failed else "")
-        + (", [bold red]interrupted[/]" if outcome.interrupted else "")
+        + (", [bold red]interrupted[/]: the same command goes on from here" if outcome.interrupted else "")
     ]
     if progress.kept:
         kept = f"{count(progress.kept, 'page')} kept from before in {outcome.folder}/"
