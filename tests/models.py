@@ -126,9 +126,9 @@ def _qwen_images(patch_size: int) -> Any:
     )
 
 
-def qwen2_5_vl(tokenizer: Any) -> tuple[Any, Any]:
+def qwen2_5_vl(tokenizer: Any, **text: Any) -> tuple[Any, Any]:
     config = transformers.Qwen2_5_VLConfig(
-        text_config=text_config(tokenizer, rope_parameters=mrope([2, 3, 3])),
+        text_config=text_config(tokenizer, **{"rope_parameters": mrope([2, 3, 3]), **text}),
         vision_config={
             "depth": 2,
             "hidden_size": 32,
@@ -215,14 +215,15 @@ ARCHITECTURES: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 }
 
 
-def make(architecture: str, folder: Path) -> Path:
-    """Write a tiny random checkpoint of that architecture into `folder` and return it."""
+def make(architecture: str, folder: Path, **text: Any) -> Path:
+    """Write a tiny random checkpoint of that architecture into `folder` and return it; `text` is for its text config,
+    where the architecture's function takes any."""
     from document_models import DOCUMENT_MODELS
 
     if architecture in DOCUMENT_MODELS:
         return DOCUMENT_MODELS[architecture](folder)
     tokenizer = make_tokenizer()
-    model, images = ARCHITECTURES[architecture](tokenizer)
+    model, images = ARCHITECTURES[architecture](tokenizer, **text)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     if images is not None:

@@ -10,7 +10,7 @@ import shlex
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,12 @@ from hsdkit_plugins.engines._vllm.asked import ask
 from hsdkit_plugins.engines._vllm.offline import OfflineVllm
 from hsdkit_plugins.engines._vllm.reading import read
 from hsdkit_plugins.engines._vllm.support import config_overrides
+from hsdkit_plugins.engines.transformers import TransformersConfig, TransformersEngine
 from hsdkit_plugins.engines.vllm import VllmConfig, VllmEngine
 from hsdkit_plugins.targets.qwen2_5_vl import PROFILE
 from hsdkit_plugins.targets.tiny import TinyConfig, TinyTarget
-from models import page, target_of
+from models import make, mrope, page, target_of
+from PIL import Image, ImageDraw, ImageFont
 
 from hsdkit.decoding.codec import TokenizerCodec
 from hsdkit.errors import ConfigError, TargetError
@@ -40,24 +42,45 @@ ROOT = Path(__file__).parents[2]
 SMALL = {"max_model_len": 2048, "max_num_seqs": 16, "enforce_eager": True}
 LIMIT = 96
 TARGETS = ["tiny", "qwen2_5_vl"]
+PRINTED = (
+    ("The harbour received 1,204 ships in the year 2024,", "of which 311 were ferries and 90 were yachts."),
+    ("Dredging of the northern channel was completed", "in March, two months later than it was planned."),
+    ("The lighthouse was painted in the same summer;", "the total cost of all works was 12.5 million."),
+    ("Houses by the river were built long before that", "and have been rented to the families of pilots."),
+)
 
 
-def make_target(name: str, checkpoint: Callable[[str], Path]) -> Any:
-    return TinyTarget(TinyConfig()) if name == "tiny" else target_of(PROFILE, checkpoint(name))
+def make_target(name: str, folder: Path) -> Any:
+    if name == "tiny":
+        return TinyTarget(TinyConfig())
+    # On CPUs vLLM's attention has no heads of 16.
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "rope_parameters": mrope([4, 6, 6])}
+    return target_of(PROFILE, make(name, folder, **heads))
 
 
-def images() -> list[Any]:
+def images(target: Any) -> list[Any]:
+    """What the target has much to say about: anything for random weights, for the embedded model something printed."""
+    if target.name == "tiny":
+        return [printed(lines) for lines in PRINTED]
     return [page(192 + 32 * (i % 3), 96, seed=i) for i in range(4)]
 
 
+def printed(lines: tuple[str, ...]) -> Image.Image:
+    image = Image.new("RGB", (384, 32 + 24 * len(lines)), "white")
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(13)
+    for i, line in enumerate(lines):
+        draw.text((24, 16 + 24 * i), line, "black", font)
+    return image
+
+
 def requests(target: Any, drafts: list[tuple[str, ...]]) -> list[DecodeRequest]:
-    return [DecodeRequest(image, target.prompt(None), d) for image, d in zip(images(), drafts, strict=True)]
+    return [DecodeRequest(image, target.prompt(None), d) for image, d in zip(images(target), drafts, strict=True)]
 
 
 @pytest.fixture(scope="module", params=TARGETS)
-def stock(request: Any, checkpoint: Callable[[str], Path]) -> tuple[Any, list[Any]]:
+def stock(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Any]]:
     """A target, and what vLLM as it comes writes for each image: no scheduler of ours, no speculation."""
-    target = make_target(request.param, checkpoint)
+    target = make_target(request.param, tmp_path_factory.mktemp(request.param))
     codec = TokenizerCodec(target.tokenizer, target.written_tokens)
     token = target.model_config.image_token_id
     settings = DecodeSettings(max_new_tokens=LIMIT)
@@ -106,6 +129,16 @@ def test_outputs_are_those_of_plain_vllm_whatever_the_drafts(stock: Any, engine:
             assert sum(s.aal > 0 for s in decoded.sequences) >= 3
 
 
+def test_vllm_reads_what_transformers_reads(stock: Any) -> None:
+    """The same model with the same image and prompt; arithmetic differs, so one of four may part at a near-tie."""
+    target, plain = stock
+    engine = TransformersEngine(TransformersConfig(dtype="fp32"), target)
+    decoded = engine.decode(requests(target, [()] * 4), DecodeSettings(max_new_tokens=LIMIT))
+    same = [a.tokens == b.tokens for a, b in zip(decoded.sequences, plain, strict=True)]
+    assert sum(same) >= 3, [(a.text, b.text) for a, b in zip(decoded.sequences, plain, strict=True)]
+    assert [s.image_tokens for s in decoded.sequences] == [s.image_tokens for s in plain]
+
+
 def test_batches_of_sixteen_are_exact_too(stock: Any, engine: VllmEngine) -> None:
     plain = stock[1]
     check_exact(engine, plain, [(s.text,) for s in plain], copies=4)
@@ -134,11 +167,20 @@ def test_a_cancelled_call_leaves_the_engine_ready(stock: Any, engine: VllmEngine
     check_exact(engine, stock[1], [()] * 4)
 
 
+def test_a_deadline_leaves_the_beginning_and_frees_the_engine(stock: Any, engine: VllmEngine) -> None:
+    settings = DecodeSettings(max_packed=1, self_lookup=False, max_new_tokens=LIMIT, deadline=0.0)
+    for sequence, plain in zip(engine.decode(requests(stock[0], [()] * 4), settings).sequences, stock[1], strict=True):
+        assert sequence.finish_reason == "time"
+        assert sequence.tokens == plain.tokens[: len(sequence.tokens)]
+        assert 0 < len(sequence.tokens) < len(plain.tokens)
+    check_exact(engine, stock[1], [()] * 4)
+
+
 def test_a_prompt_too_long_for_the_model_is_that_pages_error(stock: Any, engine: VllmEngine) -> None:
     if stock[0].name == "tiny":
         pytest.skip("its prompt has no words")
     with pytest.raises(TargetError, match="engine=vllm"):
-        engine.decode([DecodeRequest(images()[0], "word " * 4000)], DecodeSettings())
+        engine.decode([DecodeRequest(images(stock[0])[0], "word " * 4000)], DecodeSettings())
     check_exact(engine, stock[1], [()] * 4)
 
 
