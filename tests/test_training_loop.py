@@ -81,5 +81,5 @@ def test_an_export_loads_with_the_auto_classes_and_reads(learner, tokenizer, tmp
     inputs = processor.apply_chat_template(
         [message], add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
     )
-    assert inputs["input_ids"].shape == (1, 6 * 4 + 3)
+    assert inputs["input_ids"].shape == (1, 6 * 4 + 7)  # four anchors, both ends of the image, the start
     assert model.generate(**inputs, max_new_tokens=3).shape[1] > inputs["input_ids"].shape[1]

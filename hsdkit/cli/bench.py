@@ -30,10 +30,11 @@ DEFAULT_ROUNDS = 5
 
 HELP = """Measure verifiers against each other on documents: same pages, same loaded model, in turn, several rounds.
 
-Rendering and drafting are made anew each round and are part of the end-to-end
-time. All outputs are compared with those of the first side, token for token.
-Then once more with several pages in flight, for pages a second: both figures
-matter, and batching leaves less to gain. Writes bench.json into the output folder.
+Rendering and drafting are made anew each round and are part of the time
+end to end. All outputs are compared with those of the first side, token for
+token. Then once more with several pages in flight, for pages a second: both
+figures matter, and batching leaves less to gain. Writes bench.json into the
+output folder.
 
 [bold]Its own options[/]
 

@@ -15,15 +15,15 @@ _OVERRIDE = re.compile(r"[a-z_]+(\.\w+)*=", re.ASCII)
 
 HELP = """Parse documents: PDF, PNG, JPEG, WebP, BMP, TIFF; files, folders, globs, lists.
 
-Writes NAME.md and NAME.json for each into the output folder. Run again, it goes
-on where it stopped: pages of unchanged files are kept if the settings are the same.
+Writes NAME.md and NAME.json for each into the output folder. Run again, it
+goes on where it stopped: pages of unchanged files are kept if the settings
+are the same.
 
 [bold]Examples[/]
 
   hsdkit run report.pdf                            [dim]the default: exact[/]
   hsdkit run scans/ 'more/*.png' output=parsed     [dim]a folder and a glob[/]
   hsdkit run @files.txt output=parsed              [dim]a list: paths or JSON lines[/]
-  hsdkit run @files.txt output=parsed              [dim]once more: goes on[/]
   hsdkit run scans/ --retry-failed                 [dim]what failed, once more[/]
   hsdkit run report.pdf pages=1-3,7 --stream       [dim]text as it is written[/]
   hsdkit run a.pdf drafter=pdftext verifier.n=4    [dim]components, options[/]

@@ -21,8 +21,9 @@ HELP = """Parse documents over HTTP, with a page in the browser to drop them on.
   hsdkit serve target=hunyuanocr verifier.tau=0.75 [dim]options as for run[/]
   curl -F file=@report.pdf http://127.0.0.1:8471/v1/parse
 
-Only this machine can reach it unless [bold]--host[/] says otherwise; it then asks for a token,
-from HSDKIT_TOKEN or [bold]--token-file[/]. All requests are listed at /docs."""
+Only this machine can reach it unless [bold]--host[/] says otherwise; it
+then asks for a token, from HSDKIT_TOKEN or [bold]--token-file[/]. All
+requests are listed at /docs."""
 
 _DEFAULT = Limits()
 
