@@ -20,8 +20,9 @@ from hsdkit.results import PageResult
 from hsdkit.results_json import dumps, page_to_json
 
 _BATCH = 16
-#: So many workers died with a page in hand, and it is read alone; so many more, and it is read no more.
-_SUSPECT, _DEADLY = 2, 3
+#: So many workers died with a page in hand, and it is read alone, after all others; so many in all, and it is read no
+#: more. Workers also die of what no page has done, so the innocent get several chances.
+_SUSPECT, _DEADLY = 2, 5
 _FINISHED = "state IN ('done', 'failed')"
 
 
