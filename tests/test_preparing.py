@@ -234,8 +234,7 @@ def test_a_process_killed_between_two_pages_costs_nothing(make: Make, three: Pat
     preparer = make()
     first = pid(preparer.prepare(PageTask(three, 1), None))
     os.kill(first, signal.SIGKILL)
-    while Path(f"/proc/{first}/stat").read_text().split()[2] != "Z":
-        time.sleep(0.01)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
     second = preparer.prepare(PageTask(three, 2), None)
     assert second.draft.regions
     assert pid(second) != first

@@ -64,7 +64,7 @@ def test_a_document_is_dropped_watched_and_downloaded(tmp_path: Path, browser: A
         assert page.query_selector("#page-1 .tokens span.accepted") is not None
         assert page.query_selector("#page-1 .tokens span.corrected") is not None
         assert page.query_selector("#page-1 svg g.r-text rect").get_attribute("width") == "10"
-        page.wait_for_function("document.querySelector('#page-1 img').naturalWidth === 200")
+        playwright.expect(page.locator("#page-1 img")).to_have_js_property("naturalWidth", 200)
         page.hover("#page-1 .tokens span.corrected")
         assert "after 4 accepted of 8 drafted" in page.inner_text("#caption")
         page.uncheck("#page-1 h3 input >> nth=0")
@@ -104,7 +104,7 @@ def test_what_a_document_says_stays_text(tmp_path: Path, browser: Any):
         assert [i.get_attribute("alt") for i in page.query_selector_all("#sheets img")] == ["Page 1"]
         assert page.query_selector("#page-1 td").get_attribute("colspan") == "2"
         assert page.query_selector("#page-1 .rendered strong") is not None
-        page.wait_for_function("document.querySelector('#page-1 img').naturalWidth > 0")
+        playwright.expect(page.locator("#page-1 img")).not_to_have_js_property("naturalWidth", 0)
     assert complaints == []
 
 
@@ -122,5 +122,5 @@ def test_the_page_asks_for_the_token_and_works_with_it(tmp_path: Path, browser: 
         page.wait_for_selector("#limits:not(:empty)")
         page.set_input_files("#file", pdf(tmp_path))
         page.wait_for_selector("#state.done")
-        page.wait_for_function("document.querySelector('#page-1 img').naturalWidth === 200")
+        playwright.expect(page.locator("#page-1 img")).to_have_js_property("naturalWidth", 200)
     assert [c for c in complaints if "status of 401" not in c] == []
