@@ -147,8 +147,6 @@ class _Tries:
 
 
 def _printed(page: Page) -> float:
-    import numpy as np
+    from hsdkit.ink import characters_on
 
-    from hsdkit.ink import printed_characters
-
-    return printed_characters(np.asarray(page.image.convert("L")))
+    return characters_on(page.image)

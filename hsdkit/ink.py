@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 #: Ink outline of one character, squared, over its ink area; measured on born-digital pages at 72 to 144 dpi.
 _OUTLINE_PER_CHARACTER = 56.0
 
 #: A page denser than this is a picture, not text: characters of 6 x 9 pixels, edge to edge.
 _SMALLEST_CHARACTER = 54.0
+
+
+def characters_on(image: Image) -> float:
+    """`printed_characters` of a page image."""
+    return printed_characters(np.asarray(image.convert("L")))
 
 
 def printed_characters(grey: NDArray[np.uint8]) -> float:

@@ -45,6 +45,12 @@ class Listener:
             raise
 
 
+def blank_result(number: int, page: Page | None, verifier: Verifier) -> PageResult:
+    """What is known of a page's result before it is read; without the page where that could not be had."""
+    blank = PageResult(number, verifier=verifier.name, tau=verifier.settings.tau, exact=is_exact(verifier))
+    return blank if page is None else replace(blank, width=page.width, height=page.height, notes=page.notes)
+
+
 @dataclass(frozen=True, slots=True)
 class PageReader:
     """Reads one page of the file `name`, by whatever attempts `read_page` makes.
@@ -66,17 +72,6 @@ class PageReader:
         """Whether who listens wants no more of this page."""
         return self.listener is not None and self.listener.gave_up
 
-    def blank(self, page: Page, verifier: Verifier) -> PageResult:
-        return PageResult(
-            page.number,
-            verifier=verifier.name,
-            tau=verifier.settings.tau,
-            exact=is_exact(verifier),
-            width=page.width,
-            height=page.height,
-            notes=page.notes,
-        )
-
     def read(self, page: Page, draft: Draft, verifier: Verifier) -> PageResult:
         """What the verifier makes of the page. Raises whatever goes wrong."""
         if self.listener is not None:
@@ -84,7 +79,7 @@ class PageReader:
         verdict = verifier.verify(page, draft, self.target, self.engine, self.listener)
         markdown = self.target.clean(verdict.text, verdict.finish_reason)
         silent = () if markdown.strip() else ("the model wrote no text",)
-        blank = self.blank(page, verifier)
+        blank = blank_result(page.number, page, verifier)
         return replace(
             blank,
             markdown=markdown,
@@ -105,7 +100,7 @@ class PageReader:
             raise DrafterError("there is no draft of this page whose text could take its place")
         label = f"<!-- hsdkit: page {page.number} is the text of drafter {draft.drafter}, not read by the model -->"
         return replace(
-            self.blank(page, self.verifier),
+            blank_result(page.number, page, self.verifier),
             markdown=f"{label}\n\n{markdown}",
             text=text,
             draft=draft,
@@ -115,7 +110,7 @@ class PageReader:
         )
 
     def failed(self, page: Page, draft: Draft, error: Exception) -> PageResult:
-        blank = self.blank(page, self.verifier)
+        blank = blank_result(page.number, page, self.verifier)
         return replace(blank, draft=draft, error=reason(error, self.name, page.number))
 
     def _named(self, verdict: Verdict, page: Page) -> tuple[Region, ...]:

@@ -18,12 +18,12 @@ from hsdkit.deadline import until
 from hsdkit.documents import Document, Page
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.files import file_digest
-from hsdkit.page_reader import Listener, PageReader
+from hsdkit.page_reader import Listener, PageReader, blank_result
 from hsdkit.pays import Experience, PlainCost
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.preparing.local import Recipe, build_drafter
 from hsdkit.preparing.page import AskCost, Opening, Prepared, drafted, prepare
-from hsdkit.protocols import DecodeRequest, DecodeSettings, Drafter, Engine, OnText, Target, Verifier, is_exact
+from hsdkit.protocols import DecodeRequest, DecodeSettings, Drafter, Engine, OnText, Target, Verifier
 from hsdkit.regions import Draft
 from hsdkit.results import DocumentResult, PageResult
 from hsdkit.versions import versions
@@ -127,7 +127,7 @@ class Pipeline:
         drafter."""
         name, options = self.config.drafter.name, self.config.drafter.options
         if not self.verifier.uses_draft:
-            return Recipe(self.opening, None, None, False)
+            return Recipe(self.opening)
         if not self.drafts_elsewhere:
             raise ConfigError(f"preparing: drafter {name!r} is registered in this process alone; choose preparing=0")
         return Recipe(self.opening, name, options, self.config.reuse_drafts)
@@ -226,18 +226,8 @@ class Pipeline:
 
     def unread(self, prepared: Prepared) -> PageResult:
         """The result of a page that is not decoded, with its `error`."""
-        page, verifier = prepared.page, self.verifier
-        return PageResult(
-            prepared.number,
-            verifier=verifier.name,
-            tau=verifier.settings.tau,
-            exact=is_exact(verifier),
-            width=page.width if page else 0,
-            height=page.height if page else 0,
-            notes=page.notes if page else (),
-            error=prepared.error,
-            seconds=prepared.seconds,
-        )
+        blank = blank_result(prepared.number, prepared.page, self.verifier)
+        return replace(blank, error=prepared.error, seconds=prepared.seconds)
 
     def substitute(self, name: str) -> Verifier | None:
         """Another verifier, with the limits and the threshold of this run's. None where it is the run's own, or is not

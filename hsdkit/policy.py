@@ -75,8 +75,8 @@ REASONS: Mapping[Failure, str] = MappingProxyType(
     {
         "empty": "next to nothing was read of what is printed there",
         "loop": "the model went on repeating itself",
-        "length": "cut at max_new_tokens",
-        "time": "cut at page_seconds",
+        "length": _CUT["length"],
+        "time": _CUT["time"],
     }
 )
 

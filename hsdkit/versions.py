@@ -20,6 +20,12 @@ def package_version(name: str) -> str | None:
         return None
 
 
+def usable_cores() -> int:
+    """Cores of this machine that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 def machine() -> dict[str, Any]:
     """Where a measurement ran: times of other machines do not compare."""
     import torch

@@ -45,13 +45,11 @@ def doctor(
 
 
 def _machine(out: Console) -> None:
-    from hsdkit.versions import PACKAGES, package_version
+    from hsdkit.versions import PACKAGES, package_version, usable_cores
 
     facts = {"python": f"{platform.python_version()} on {platform.system()} {platform.machine()}"}
     facts |= {name: package_version(name) or "[red]not installed[/]" for name in PACKAGES}
-    facts |= {
-        "processor": f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores"
-    }
+    facts["processor"] = f"{usable_cores()} cores"
     if memory := _memory():
         facts["memory"] = f"{memory / 2**30:.1f} GiB"
     try:

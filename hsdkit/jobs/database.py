@@ -48,7 +48,7 @@ CREATE TABLE pages (
     id INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents, number INTEGER NOT NULL,
     fingerprint TEXT NOT NULL,
     state TEXT NOT NULL DEFAULT 'todo' CHECK (state IN ('todo', 'claimed', 'done', 'failed')),
-    owner INTEGER, error TEXT, seconds REAL, payload BLOB, deaths INTEGER NOT NULL DEFAULT 0,
+    owner INTEGER, error TEXT, payload BLOB, deaths INTEGER NOT NULL DEFAULT 0,
     UNIQUE (document, number)
 );
 CREATE INDEX pages_by_state ON pages (document, state, number);

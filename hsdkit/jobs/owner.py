@@ -12,6 +12,7 @@ import platform
 import time
 from dataclasses import dataclass, field
 from functools import cache
+from sqlite3 import Row
 
 #: Seconds between heartbeats, and without one until a process elsewhere counts as dead.
 BEAT, LEASE = 10.0, 60.0
@@ -25,6 +26,11 @@ class Owner:
     host: str
     pid: int
     started: str
+
+    @classmethod
+    def of(cls, row: Row) -> Owner:
+        """The worker of a row in the job's file."""
+        return cls(row["host"], row["pid"], row["started"])
 
     @property
     def is_here(self) -> bool:

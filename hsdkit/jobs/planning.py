@@ -13,7 +13,6 @@ from hsdkit.files import file_digest
 from hsdkit.jobs.store import Contents
 from hsdkit.parallel import FEW_PAGES
 from hsdkit.preparing.local import Recipe
-from hsdkit.preparing.page import Opening
 from hsdkit.preparing.process import Bounds, ProcessPreparer
 
 #: A file changed so shortly before it was hashed (ns) may have been changed again without a new time.
@@ -49,8 +48,7 @@ class PageCounter:
                 return document.count
         if self._preparer is None:
             c = self._config
-            # The resolution is that of pages, and none is rendered.
-            recipe = Recipe(Opening(c.dpi or 144, c.password, c.rotate, c.max_pixels), None, None, False)
+            recipe = Recipe.to_count(c.password, c.max_pixels)
             self._preparer = ProcessPreparer(recipe, Bounds(c.page_memory, c.prepare_seconds))
         return self._preparer.count(path, password)
 

@@ -221,9 +221,9 @@ class Store:
         process is now to assemble the document."""
         with self._db.transaction():
             kept = self._db.change(
-                "UPDATE pages SET state = ?, owner = NULL, error = ?, seconds = ?, payload = ?, deaths = 0 "
+                "UPDATE pages SET state = ?, owner = NULL, error = ?, payload = ?, deaths = 0 "
                 f"WHERE id = ? AND document = ? AND number = ? AND fingerprint = ? AND NOT {_FINISHED}",
-                "failed" if failed else "done", storable(failed), result.seconds, _packed(dumps(page_to_json(result))),
+                "failed" if failed else "done", storable(failed), _packed(dumps(page_to_json(result))),
                 claim.id, claim.document, claim.number, claim.fingerprint,
             )  # fmt: skip
             if kept and versions is not None:

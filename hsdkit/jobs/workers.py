@@ -23,7 +23,7 @@ class Workers:
         owner = this_process()
         with database.transaction(durable=False):
             for row in database.all("SELECT * FROM workers"):
-                if self._observer.is_dead(row["id"], Owner(row["host"], row["pid"], row["started"]), row["beat"]):
+                if self._observer.is_dead(row["id"], Owner.of(row), row["beat"]):
                     database.change("DELETE FROM workers WHERE id = ?", row["id"])
             self.me = database.insert(
                 "INSERT INTO workers (host, pid, started) VALUES (?, ?, ?)", owner.host, owner.pid, owner.started
@@ -36,9 +36,7 @@ class Workers:
         if worker == self.me:
             return False
         row = self._database.one("SELECT * FROM workers WHERE id = ?", worker)
-        return row is None or self._observer.is_dead(
-            row["id"], Owner(row["host"], row["pid"], row["started"]), row["beat"]
-        )
+        return row is None or self._observer.is_dead(row["id"], Owner.of(row), row["beat"])
 
     def living(self) -> Owner | None:
         """Another one that is at work. Of one elsewhere only its heart is seen: it is watched until that beats, or for
@@ -48,7 +46,7 @@ class Workers:
             others = self._database.all("SELECT * FROM workers WHERE id <> ? ORDER BY id", self.me)
             others = [row for row in others if not self.is_dead(row["id"])]
             for row in others:
-                owner = Owner(row["host"], row["pid"], row["started"])
+                owner = Owner.of(row)
                 if owner.is_here or row["beat"] != first.setdefault(row["id"], row["beat"]):
                     return owner
             if not others:

@@ -35,9 +35,14 @@ class Recipe:
     name (None for no drafts), options, and whether its drafts are kept on disk."""
 
     opening: Opening
-    drafter: str | None
-    options: Any
-    reuse_drafts: bool
+    drafter: str | None = None
+    options: Any = None
+    reuse_drafts: bool = False
+
+    @classmethod
+    def to_count(cls, password: str | None, max_pixels: int) -> Recipe:
+        """To open documents and no more: nothing is rendered, so that any resolution will do."""
+        return cls(Opening(72, password, 0, max_pixels))
 
     def build(self, registry: Plugins) -> Drafter | None:
         """The drafter. Raises `PluginError`."""

@@ -112,11 +112,9 @@ def drafted(page: Page, drafter: Drafter | None, cost: AskCost | None) -> tuple[
     expected = expected_seconds(drafter, page) if cost is not None else None
     characters: float | None = None
     if cost is not None and expected is not None and expected > NEGLIGIBLE:
-        import numpy as np
+        from hsdkit.ink import characters_on
 
-        from hsdkit.ink import printed_characters
-
-        characters = printed_characters(np.asarray(page.image.convert("L")))
+        characters = characters_on(page.image)
         known = cost()
         if why := reason_to_skip(expected, known.seconds(characters), known.experience.speedup):
             return Draft(), (why,), characters

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from hsdkit.preparing.local import Preparer
 from hsdkit.preparing.page import AskCost, PageTask, Prepared
+from hsdkit.versions import usable_cores
 
 
 class Preparers:
@@ -58,6 +58,4 @@ class Preparers:
 def fitting_processes() -> int:
     """How many processes should prepare pages on this machine: one for every four cores, as drafters use several, and
     no more than four, as decoding is what takes the time."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, min(4, cores // 4))
+    return max(1, min(4, usable_cores() // 4))

@@ -10,7 +10,6 @@ from pathlib import Path
 from hsdkit.config import RunConfig
 from hsdkit.errors import DocumentError, PluginError
 from hsdkit.preparing.local import Recipe
-from hsdkit.preparing.page import Opening
 from hsdkit.preparing.process import Bounds, ProcessPreparer
 from hsdkit.service.refusal import Refusal
 
@@ -22,8 +21,7 @@ class Counting:
     """Processes that open documents and nothing else: kept for the next file."""
 
     def __init__(self, config: RunConfig) -> None:
-        # Nothing is rendered, so that any resolution will do.
-        self._recipe = Recipe(Opening(72, config.password, 0, config.max_pixels), None, None, False)
+        self._recipe = Recipe.to_count(config.password, config.max_pixels)
         self._bounds = Bounds(config.page_memory, min(_SECONDS, config.prepare_seconds))
         self._turn = asyncio.Semaphore(_MOST)
         self._free: list[ProcessPreparer] = []

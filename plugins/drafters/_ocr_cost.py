@@ -57,11 +57,9 @@ class OcrCost:
 
     def _guess(self, page: Page) -> float:
         if page not in self._ink:
-            import numpy as np
+            from hsdkit.ink import characters_on
 
-            from hsdkit.ink import printed_characters
-
-            self._ink[page] = printed_characters(np.asarray(page.image.convert("L")))
+            self._ink[page] = characters_on(page.image)
         return self._ink[page] * _COLUMNS * self.narrow
 
 
