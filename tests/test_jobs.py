@@ -1,4 +1,4 @@
-"""Jobs: claims, takeovers, crashes between any two statements, and what the job's file is refused for."""
+"""Jobs: claims, takeovers, crashes between any two statements, names, lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,69 +16,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from toys import TOY, blank_pdf, register_toys
+from job_runs import bury, config, documents, open_job, parse, read, texts, unsynced, whole  # noqa: F401
+from toys import blank_pdf
 
-from hsdkit.config import RunConfig, compose
 from hsdkit.errors import ConfigError, OutputError
 from hsdkit.jobs import Input, Job, read_inputs, work
-from hsdkit.jobs import database as database_module
-from hsdkit.jobs.database import APPLICATION, NAME, Database
+from hsdkit.jobs.database import NAME, Database
 from hsdkit.jobs.owner import Observer, Owner, this_process
 from hsdkit.jobs.selection import select
 from hsdkit.parallel import PageTask
-from hsdkit.results import DocumentResult, PageResult
-
-
-@pytest.fixture(autouse=True)
-def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test here pulls the plug, so nothing has to reach the disk."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    run = Database._run
-
-    def quick(self: Database, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        return run(self, statement.replace("synchronous = FULL", "synchronous = OFF"), values)
-
-    monkeypatch.setattr(Database, "_run", quick)
-
-
-def config(*overrides: str) -> RunConfig:
-    register_toys()
-    return compose([*TOY, *overrides])
-
-
-def open_job(folder: Path, documents: list[Path], *overrides: str, **more: Any) -> Job:
-    return Job.open(folder / "out", config(*overrides), map(Input, documents), **more)
-
-
-def read(task: PageTask, error: str | None = None) -> PageResult:
-    return PageResult(task.number, f"{task.path.stem} {task.number}", "raw", "eos", error=error)
-
-
-def parse(tasks: Iterator[PageTask]) -> Iterator[tuple[PageTask, PageResult]]:
-    return ((task, read(task)) for task in tasks)
-
-
-def texts(folder: Path) -> dict[str, list[str]]:
-    return {p.stem: [page.markdown for page in DocumentResult.load(p).pages] for p in (folder / "out").glob("*.json")}
-
-
-def whole(sizes: dict[str, int]) -> dict[str, list[str]]:
-    return {name: [f"{name} {n}" for n in range(1, size + 1)] for name, size in sizes.items()}
-
-
-def documents(folder: Path, sizes: dict[str, int]) -> list[Path]:
-    return [blank_pdf(folder / f"{name}.pdf", size) for name, size in sizes.items()]
-
-
-def bury(job: Job) -> None:
-    """What is left of a process that was killed."""
-    me = job._workers.me
-    job._workers._stop.set()
-    job._database.close()
-    with sqlite3.connect(job.folder / NAME) as connection:
-        connection.execute("UPDATE workers SET started = 'long ago' WHERE id = ?", (me,))
-    connection.close()
-
+from hsdkit.results import PageResult
 
 # -- several processes
 
@@ -387,108 +334,3 @@ def test_a_document_listed_twice_counts_once_unless_it_is_not_the_same(tmp_path:
         assert job.progress.documents == 1
     with pytest.raises(ConfigError, match=r"a\.pdf: is named twice"):
         Job.open(tmp_path / "out", config(), [Input(file), Input(file, "1")])
-
-
-# -- the job's file
-
-
-def newer(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-
-
-def foreign(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE mine (a)")
-    connection.close()
-
-
-def torn(path: Path) -> None:
-    database = Database(path.parent)
-    with database.transaction():
-        for n in range(500):
-            database.insert("INSERT INTO documents (path, stem) VALUES (?, ?)", str(n) * 50, "x" * 100)
-    database.close()
-    content = path.read_bytes()
-    path.write_bytes(content[:4096] + os.urandom(len(content) - 4096))
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda path: path.write_bytes(b"no database at all" * 100), "is damaged; remove it"),
-        (torn, "is damaged; remove it"),
-        (foreign, "not a job of hsdkit"),
-        (newer, "written by a newer hsdkit"),
-        (lambda path: path.mkdir(), "cannot be opened for writing"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path: Path, make: Callable[[Path], None], said: str):
-    (tmp_path / "out").mkdir()
-    make(tmp_path / "out" / NAME)
-    with pytest.raises(OutputError, match=said), open_job(tmp_path, documents(tmp_path, {"a": 1})) as job:
-        work(job, parse)
-
-
-def test_a_lock_that_is_never_let_go_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    files = documents(tmp_path, {"a": 1})
-    open_job(tmp_path, files).close()
-    monkeypatch.setattr(database_module, "_PATIENCE", 0.1)
-    other = sqlite3.connect(tmp_path / "out" / NAME)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(OutputError, match="another process has kept it locked"):
-        open_job(tmp_path, files)
-    other.close()
-
-
-def test_a_full_disk_is_an_error_and_what_was_finished_is_kept(tmp_path: Path):
-    files = documents(tmp_path, {"a": 3})
-    job = open_job(tmp_path, files)
-    tasks = job.tasks()
-    job.finish(task := next(tasks), read(task))
-    pages = job._database.value("PRAGMA page_count")
-    job._database.one(f"PRAGMA max_page_count = {pages}")
-    task = next(tasks)
-    with pytest.raises(OutputError, match="no space left on the disk"):
-        job.finish(task, PageResult(2, os.urandom(50_000).hex(), "", "eos"))
-    job.close()
-    with open_job(tmp_path, files) as again:
-        work(again, parse)
-        assert again.progress.kept == 1
-    assert texts(tmp_path) == whole({"a": 3})
-
-
-def test_on_a_network_file_system_a_rollback_journal_is_used_by_two_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(database_module, "_on_local_disk", lambda folder: False)
-    files = documents(tmp_path, {"a": 2, "b": 2})
-    first, second = open_job(tmp_path, files), open_job(tmp_path, files)
-    assert first._database.value("PRAGMA journal_mode") == "truncate"
-    one, other = next(first.tasks()), next(second.tasks())
-    assert (one.number, other.number) == (1, 2)
-    first.finish(one, read(one))
-    second.finish(other, read(other))
-    work(second, parse)
-    first.close()
-    second.close()
-    assert texts(tmp_path) == whole({"a": 2, "b": 2})
-
-
-def test_a_file_made_for_one_host_is_refused_elsewhere_while_it_is_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    files = documents(tmp_path, {"a": 2})
-    with open_job(tmp_path, files) as first:
-        if first._database.value("PRAGMA journal_mode") != "wal":
-            pytest.skip("no local disk here")
-        monkeypatch.setattr(database_module, "_on_local_disk", lambda folder: False)
-        monkeypatch.setattr(database_module, "_PATIENCE", 0.1)
-        with pytest.raises(OutputError, match="locked"):
-            open_job(tmp_path, files)
-    with open_job(tmp_path, files) as later:
-        assert later._database.value("PRAGMA journal_mode") == "truncate"
-        work(later, parse)
-    assert texts(tmp_path) == whole({"a": 2})

@@ -9,11 +9,11 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import run
-from toys import TOY, blank_pdf, register_toys
+from job_runs import open_job
+from toys import blank_pdf
 
 from hsdkit.config import compose
 from hsdkit.documents import open_document
@@ -25,11 +25,6 @@ from hsdkit.jobs.owner import Observer, Owner, this_process
 from hsdkit.jobs.selection import select
 from hsdkit.parallel import PageTask
 from hsdkit.results import PageResult
-
-
-def open_job(folder: Path, documents: list[Path], **more: Any) -> Job:
-    register_toys()
-    return Job.open(folder / "out", compose(TOY), map(Input, documents), **more)
 
 
 def parse(tasks: Iterator[PageTask]) -> Iterator[tuple[PageTask, PageResult]]:
