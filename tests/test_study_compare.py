@@ -95,6 +95,15 @@ def test_evaluations_are_compared_page_by_page(tmp_path: Path) -> None:
         load_runs(tmp_path / "b")
 
 
+def test_texts_of_an_evaluation_may_hold_other_line_ends(tmp_path: Path) -> None:
+    page = PageResult(1, markdown="a\u2028b\x85c", text="abc", finish_reason="eos", seconds=1.0)
+    record = Record.of(Item("p1", tmp_path / "a.png"), {"hsd": SideRecord(page, {})})
+    head = {"evaluation": {"benchmark": {"name": "letters"}, "sides": {"hsd": {"verifier": {"name": "hsd"}}}}}
+    (tmp_path / "results.jsonl").write_text(f"{json.dumps(head)}\n{dumps(record.to_json())}\n", encoding="utf-8")
+    [run] = load_runs(tmp_path).values()
+    assert [p.text for p in run.pages.values()] == ["a\u2028b\x85c"]
+
+
 def test_sides_of_two_benches_pair_up_by_name(tmp_path: Path) -> None:
     def bench(name: str, seconds: float, digest: str = "ab") -> Path:
         counts = {"steps": 4, "accepted": 8, "emitted": 12}

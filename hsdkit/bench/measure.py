@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hsdkit.bench.sample import Output, Sample, difference
 from hsdkit.bench.sides import Side
@@ -13,6 +14,8 @@ from hsdkit.documents import Document, Page
 from hsdkit.errors import ConfigError, HsdkitError
 from hsdkit.protocols import Target
 from hsdkit.regions import Draft
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ class _Bench:
     def _turn(self, document: Document, number: int, round_: int, shift: int) -> None:
         page, render, draft, drafting, notes = self._prepared(document, number)
         self.notes.update(dict.fromkeys(f"{document.name}, page {number}: {note}" for note in notes))
-        outputs = {side.name: self._run(side, page, draft) for side in _rotated(self.sides, shift)}
+        outputs = {side.name: self._run(side, page, draft) for side in rotated(self.sides, shift)}
         expected = self._expected.setdefault((str(document.path), number), outputs[self.sides[0].name].tokens)
         for side in self.sides:
             output = outputs[side.name]
@@ -157,13 +160,13 @@ class _Bench:
             rendered = time.perf_counter()
             draft, notes = self.draft(page) if any(s.uses_draft for s in self.sides) else (Draft(), ())
             return page, rendered - start, draft, time.perf_counter() - rendered, notes + draft.notes
-        except Exception as e:
+        except Exception as e:  # whatever the file or the drafter does, the other pages are measured
             raise _SideFailed("page", e) from e
 
     def _run(self, side: Side, page: Page, draft: Draft) -> Output:
         try:
             return side.run(page, draft if side.uses_draft else Draft())
-        except Exception as e:
+        except Exception as e:  # whatever a verifier or a model does, the other pages are measured
             raise _SideFailed(side.name, e) from e
 
     def _text(self, tokens: Iterable[int]) -> str:
@@ -177,6 +180,7 @@ class _SideFailed(Exception):
         self.reason = str(error) if isinstance(error, HsdkitError) else f"{type(error).__name__}: {error}"
 
 
-def _rotated(sides: Sequence[Side], by: int) -> list[Side]:
+def rotated(sides: Sequence[T], by: int) -> list[T]:
+    """The sides in the order of a turn, so that none is always the first."""
     by %= len(sides)
     return [*sides[by:], *sides[:by]]

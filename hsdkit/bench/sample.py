@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hsdkit.results import FinishReason, StageResult
+from hsdkit.results import FinishReason, StageResult, final_stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,12 @@ class Sample:
         """Drafting and verification: all but rendering and the encoding and prefill of the page itself. The encoding
         and prefill of region crops are part of it: they are a price of speculation."""
         return self.draft + self.output.verify - self.output.page_prefill
+
+
+def page_tokens(stages: Sequence[StageResult]) -> tuple[int, ...]:
+    """What was written for the page itself."""
+    final = final_stage(stages)
+    return tuple(t for s in final.sequences for t in s.tokens) if final else ()
 
 
 def difference(

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from hsdkit.bench.measure import PageFailure
+from hsdkit.bench.measure import PageFailure, rotated
+from hsdkit.bench.sample import page_tokens
 from hsdkit.bench.summary import Spread
 from hsdkit.preparing.page import PageTask
-from hsdkit.results import PageResult, final_stage
+from hsdkit.results import PageResult
 
 #: Parses all pages, several at a time, and returns what came out when the last is done.
 Parse = Callable[[Sequence[PageTask]], Sequence[tuple[PageTask, PageResult]]]
@@ -73,15 +74,13 @@ def saturate(
     once, uncounted, as many pages as are in flight. KeyboardInterrupt ends it with the rounds before."""
     filled: list[Filled] = []
     failures: dict[tuple[str, int], PageFailure] = {}
-    names = list(sides)
     interrupted = False
     try:
-        for name in names:
-            sides[name](tasks[:concurrency])
+        for parse in sides.values():
+            parse(tasks[:concurrency])
         for round_ in range(rounds):
-            shift = round_ % len(names)
             turns = []
-            for name in (*names[shift:], *names[:shift]):
+            for name in rotated(list(sides), round_):
                 on_turn(round_, name)
                 begun = time.perf_counter()
                 results = sides[name](tasks)
@@ -99,14 +98,11 @@ def saturate(
 def _filled(
     side: str, round_: int, seconds: float, results: Sequence[tuple[PageTask, PageResult]], expected: Expected
 ) -> Filled:
-    said = {(str(task.path), task.number): _tokens(result) for task, result in results if result.error is None}
+    said = {
+        (str(task.path), task.number): page_tokens(result.stages) for task, result in results if result.error is None
+    }
     differing = tuple(sorted(key for key, tokens in said.items() if key in expected and tokens != expected[key]))
     return Filled(side, round_, seconds, len(said), sum(map(len, said.values())), differing)
-
-
-def _tokens(result: PageResult) -> tuple[int, ...]:
-    final = final_stage(result.stages)
-    return tuple(t for s in final.sequences for t in s.tokens) if final else ()
 
 
 def throughputs(saturation: Saturation, references: Sequence[str]) -> list[Throughput]:

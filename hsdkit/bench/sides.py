@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hsdkit.bench.sample import Output
+from hsdkit.bench.sample import Output, page_tokens
 from hsdkit.documents import Page
 from hsdkit.protocols import DecodeRequest, DecodeSettings, Engine, Target, Verifier
 from hsdkit.regions import Draft
-from hsdkit.results import SequenceResult, StageResult, StageTimes, Step, final_stage
+from hsdkit.results import SequenceResult, StageResult, StageTimes, Step
 
 #: The name under which plain `transformers.generate` is a side.
 GENERATE = "generate"
@@ -45,9 +45,7 @@ class VerifierSide:
         start = time.perf_counter()
         verdict = self.verifier.verify(page, draft, self.target, self.engine)
         seconds = time.perf_counter() - start
-        final = final_stage(verdict.stages)
-        tokens = tuple(t for s in final.sequences for t in s.tokens) if final else ()
-        return Output(tokens, verdict.finish_reason, verdict.stages, seconds, verdict.text)
+        return Output(page_tokens(verdict.stages), verdict.finish_reason, verdict.stages, seconds, verdict.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ class RaggedCache(Cache):
 
     def begin(self, width: int) -> None:
         """Before a pass that writes `width` tokens behind every row; grows the layers where they would not fit."""
-        longest = int(self.lengths.max())
+        longest = self.longest
         self.start, self.view = longest, longest + width
         if self.view > self.capacity:
             spare = int(self.capacity * GROWTH)
@@ -207,9 +207,8 @@ class RaggedCache(Cache):
         for layer in self.layers:
             for states in (layer.keys, layer.values):
                 _, heads, capacity, size = states.shape
-                if (
-                    heads not in flat
-                ):  # as a rule once: layers alike share the indices of their (row, head, slot) vectors
+                # As a rule once: layers alike share the indices of their (row, head, slot) vectors.
+                if heads not in flat:
                     row, slots = moves[:, 0, None, None], moves[:, None, 1:]
                     index = (row * heads + torch.arange(heads)[:, None]) * capacity + slots
                     source, target = index.reshape(-1, 2).to(states.device).t().contiguous()
@@ -220,7 +219,7 @@ class RaggedCache(Cache):
 
     def _grow(self, capacity: int) -> None:
         """One tensor at a time, so that never more than one of them exists twice."""
-        used = int(self.lengths.max())
+        used = self.longest
         for layer in self.layers:
             for name in ("keys", "values"):
                 old = getattr(layer, name)

@@ -99,7 +99,7 @@ class Scheduler:
             rows = group.rows(self._model, prefill)
             members = [Member(group.call, group.first + i, row) for i, row in enumerate(rows)]
             first_tokens(members, prefill.logits)
-        except Exception as error:
+        except Exception as error:  # whatever model or processors do, the rows of others go on
             if self._members and _out_of_memory(error):
                 self._crowded = len(self._members)
             else:

@@ -127,7 +127,7 @@ class _Errand(Generic[T]):
     def run(self) -> None:
         try:
             self.result = self._work()
-        except Exception as error:
+        except Exception as error:  # for whoever asked for the work, not for whoever drives
             self.error = error
         except BaseException as interrupt:  # meant for whoever drives; this is not done, and nobody will do it
             self.error = RuntimeError(f"interrupted: {type(interrupt).__name__}")

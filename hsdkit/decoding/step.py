@@ -87,7 +87,7 @@ class VerificationStep:
             facts = len(tree) - 1, bonus is not None, source, row.rejected(self._trees[i], tree, path[-1])
             emitted = [tree.tokens[node] for node in path[1:]] + ([] if bonus is None else [bonus])
             call.tell(member.number, row.emit(emitted, len(path) - 1, source))
-        except Exception as error:
+        except Exception as error:  # logits processors may raise anything: their call fails alone
             call.fail(error)
         return path, facts
 
@@ -101,7 +101,7 @@ class VerificationStep:
 def _draft(member: Member, limit: int) -> PrefixTree:
     try:
         return member.row.draft(limit)
-    except Exception as error:
+    except Exception as error:  # a matcher may raise anything: its call fails alone
         member.call.fail(error)
         return PrefixTree((), 0)
 

@@ -42,7 +42,7 @@ class Store:
     def _kept_lines(self, kept: set[int]) -> Iterator[str]:
         yield dumps(self._head) + "\n"
         if kept:
-            yield from (line + "\n" for number, line in _lines(self.path) if number in kept)
+            yield from (line + "\n" for number, line in lines(self.path) if number in kept)
 
     def add(self, record: Record) -> None:
         """Keep a page, on disk before this returns."""
@@ -62,7 +62,7 @@ class Store:
         self._file.close()
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Lines with their numbers from 1. Texts in them may hold other line ends than "\\n"."""
     with path.open(encoding="utf-8", newline="\n") as file:
         yield from ((number, line.removesuffix("\n")) for number, line in enumerate(file, 1))
@@ -71,8 +71,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _records(path: Path, head: Mapping[str, Any]) -> Iterator[tuple[int, Record]]:
     """The pages in the file with the numbers of their lines. Only the last line may be broken."""
     try:
-        lines = _lines(path)
-        before = json.loads(next(lines)[1])["evaluation"]
+        found = lines(path)
+        before = json.loads(next(found)[1])["evaluation"]
     except (OSError, ValueError, StopIteration, KeyError, TypeError) as e:
         raise OutputError(f"{path}: not the results of an evaluation; choose another folder with output=FOLDER") from e
     if changed := _changed(before, head["evaluation"]):
@@ -81,7 +81,7 @@ def _records(path: Path, head: Mapping[str, Any]) -> Iterator[tuple[int, Record]
             "output=FOLDER, or remove it"
         )
     broken: OutputError | None = None
-    for number, line in lines:
+    for number, line in found:
         if broken:
             raise broken
         try:

@@ -14,7 +14,7 @@ from statistics import fmean
 
 from hsdkit.errors import DocumentError
 from hsdkit.roofline.devices import Machine
-from hsdkit.roofline.predict import pass_seconds
+from hsdkit.roofline.predict import in_model, pass_seconds
 from hsdkit.roofline.records import Records
 from hsdkit.roofline.shape import Shape
 from hsdkit.roofline.steps import work
@@ -72,7 +72,7 @@ def decodings(records: Records, shape: Shape, machine: Machine, dtype: str) -> l
     for page in records.pages:
         made = [work(stage, records.max_rows) for stage in page.stages]
         passes = [p for w in made for p in w.passes]
-        model = sum(max(0.0, s.times.decode - s.times.host) for s in page.stages)
+        model = sum(map(in_model, page.stages))
         if passes and model > 0:
             parts = pass_seconds(passes, shape, machine, dtype)
             host = sum(s.times.host for s in page.stages)

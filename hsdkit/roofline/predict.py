@@ -145,10 +145,11 @@ def _tokens(stages: Iterable[StageResult]) -> int:
 
 
 def _measured(stages: Iterable[StageResult]) -> Times:
-    return sum((Times(s.times.encode, s.times.prefill, _in_model(s)) for s in stages), Times())
+    return sum((Times(s.times.encode, s.times.prefill, in_model(s)) for s in stages), Times())
 
 
-def _in_model(stage: StageResult) -> float:
+def in_model(stage: StageResult) -> float:
+    """Seconds of its verification passes, as recorded."""
     return max(0.0, stage.times.decode - stage.times.host)
 
 

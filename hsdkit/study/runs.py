@@ -11,6 +11,8 @@ from typing import Any
 from hsdkit.errors import DocumentError
 from hsdkit.evaluation.efficiency import decode_seconds
 from hsdkit.evaluation.record import Record
+from hsdkit.evaluation.store import NAME as EVALUATION
+from hsdkit.evaluation.store import lines
 from hsdkit.results import DocumentResult, PageResult
 from hsdkit.study.fingerprint import relevant
 from hsdkit.study.records import CellRecord, PageRecord, Store
@@ -19,7 +21,7 @@ from hsdkit.totals import Totals
 #: (document name, page number), or the key of a benchmark's page.
 PageKey = tuple[str, int]
 
-EVALUATION, BENCH = "results.jsonl", "bench.json"
+BENCH = "bench.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +156,9 @@ def _recorded(page: PageRecord) -> RunPage:
 
 def _evaluation(file: Path) -> Run:
     try:
-        head, *lines = file.read_text(encoding="utf-8").splitlines()
-        told = json.loads(head)["evaluation"]
-        records = [Record.from_json(json.loads(line)) for line in lines]
+        found = (json.loads(line) for _, line in lines(file))
+        told = next(found)["evaluation"]
+        records = [Record.from_json(page) for page in found]
         name = next(iter(told["sides"]))
         settings = flat({"benchmark": told["benchmark"]} | relevant(told["sides"][name]))
     except (OSError, ValueError, KeyError, TypeError, StopIteration) as e:

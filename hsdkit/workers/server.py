@@ -62,17 +62,11 @@ class Server:
         import urllib.error  # the commands that only list components need none of it
         import urllib.request
 
-        class NoRedirects(urllib.request.HTTPRedirectHandler):
-            """What was posted would be lost on the way."""
-
-            def redirect_request(self, *_: Any) -> None:
-                return None
-
         address = self.url + path
         deadline = time.monotonic() + self.seconds
         try:
             request = urllib.request.Request(address, body, {"Content-Type": kind} if kind else {})
-            with urllib.request.build_opener(NoRedirects).open(request, timeout=self.seconds) as answer:
+            with opened(request, self.seconds) as answer:
                 said = _read(answer, deadline)
         except urllib.error.HTTPError as e:
             raise DrafterError(f"{address} answers {e.code} {e.reason}: {_refusal(e, deadline)}") from e
@@ -92,6 +86,18 @@ class Server:
             return json.loads(said)
         except (ValueError, RecursionError) as e:
             raise DrafterError(f"{address} answers something that is not JSON: {said[:60]!r}") from e
+
+
+def opened(request: Any, seconds: float) -> Any:
+    """The answer to a `urllib.request.Request`, each piece of it in so many seconds. To be sent elsewhere is an
+    `HTTPError`: what was posted would be lost on the way."""
+    import urllib.request
+
+    class NoRedirects(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_: Any) -> None:
+            return None
+
+    return urllib.request.build_opener(NoRedirects).open(request, timeout=seconds)
 
 
 def _read(answer: Any, deadline: float, most: int = MOST_BYTES) -> bytes:

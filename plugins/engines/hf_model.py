@@ -47,7 +47,6 @@ class HFModel:
         )
         multi_axis = "mrope_section" in (getattr(text_config, "rope_parameters", None) or {})
         self._axes = self._count_axes() if multi_axis and self._rope_index else 0
-        self._text_config = text_config
         names = ("image_token_id", "image_token_index")
         self._image_token = next((i for n in names if (i := getattr(self.model.config, n, None)) is not None), None)
         self._vision = _VisionClock(self.model)
@@ -62,10 +61,10 @@ class HFModel:
         already hides them from every token."""
         inputs = {k: self._to_device(v) for k, v in prompts.inputs.items()}
         attention_mask = inputs.pop("attention_mask")
-        lengths = attention_mask.sum(-1)
-        last = lengths - 1
+        lengths = prompts.lengths
+        last = torch.tensor(lengths, device=self.device) - 1
         positions = self._prompt_positions(inputs, attention_mask)
-        cache.begin_prompt(lengths.tolist(), attention_mask.shape[1])
+        cache.begin_prompt(lengths, attention_mask.shape[1])
         kept, index = torch.unique(last, return_inverse=True)
         if self._takes_logits_to_keep:
             inputs["logits_to_keep"] = kept
@@ -75,9 +74,9 @@ class HFModel:
         highest = positions.amax(0) if positions.ndim == 3 else positions
         return Prefill(
             logits=logits[rows, index if self._takes_logits_to_keep else last],
-            lengths=lengths.tolist(),
+            lengths=lengths,
             positions=(highest.masked_fill(attention_mask == 0, -1).amax(-1) + 1).tolist(),
-            prompts=[ids[:n] for ids, n in zip(inputs["input_ids"].tolist(), lengths.tolist(), strict=True)],
+            prompts=[ids[:n] for ids, n in zip(inputs["input_ids"].tolist(), lengths, strict=True)],
             encode_seconds=self._vision.seconds,
             image_token=self._image_token,
         )

@@ -36,6 +36,8 @@ MOST_ASKED = 64
 TRIAL = 24
 #: Of the trial's image.
 SIDE = 64
+#: Most that vLLM verifies for a request in a step.
+MOST_DRAFT_TOKENS = 128
 
 _DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
@@ -68,8 +70,8 @@ class VllmConfig:
             raise ValueError(f"url={self.url}: must begin with http:// or https://")
         if self.timeout <= 0:
             raise ValueError(f"timeout={self.timeout}: must be positive")
-        if not 1 <= self.draft_tokens <= 128:
-            raise ValueError(f"draft_tokens={self.draft_tokens}: must be between 1 and 128")
+        if not 1 <= self.draft_tokens <= MOST_DRAFT_TOKENS:
+            raise ValueError(f"draft_tokens={self.draft_tokens}: must be between 1 and {MOST_DRAFT_TOKENS}")
         if self.url and (self.arguments or self.dtype != "auto" or self.draft_tokens != 64):
             raise ValueError(f"url={self.url}: dtype, draft_tokens and arguments are decided where the server starts")
         if not self.url and self.model:
@@ -210,7 +212,7 @@ class VllmEngine:
             try:
                 with ThreadPoolExecutor(min(len(requests), MOST_ASKED), "vllm") as threads:
                     found = list(threads.map(one, range(len(requests))))
-            except Exception as e:
+            except Exception as e:  # of one sequence, perhaps only because another one failed first
                 raise teller.failure or e from None
         return _decoded(found, start)
 

@@ -12,10 +12,8 @@ from hsdkit_plugins.engines._vllm.message import Message, Record
 from hsdkit.decoding.guard import LoopGuard
 from hsdkit.decoding.matching import build
 from hsdkit.decoding.protocol import Candidate, Codec, Matcher
+from hsdkit.decoding.row import REJECTED
 from hsdkit.results import Step
-
-#: Tokens of a rejected draft that are recorded, as the transformers engine does.
-REJECTED = 8
 
 
 @dataclass(slots=True, weakref_slot=True)

@@ -74,17 +74,13 @@ class Http:
         import urllib.error  # `hsdkit plugins` needs none of it
         import urllib.request
 
-        class NoRedirects(urllib.request.HTTPRedirectHandler):
-            """What was posted would be lost on the way."""
-
-            def redirect_request(self, *_: Any) -> None:
-                return None
+        from hsdkit.workers.server import opened
 
         address = self.url + path
         headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
         try:
             request = urllib.request.Request(address, body, headers)
-            return urllib.request.build_opener(NoRedirects).open(request, timeout=self._seconds)
+            return opened(request, self._seconds)
         except urllib.error.HTTPError as e:
             raise Refused(f"{address} answers {e.code} {e.reason}: {_refusal(e)}", e.code) from e
         except TimeoutError as e:
@@ -103,7 +99,7 @@ class Http:
             return said
         except TimeoutError as e:
             raise self._silent(path) from e
-        except Exception as e:
+        except Exception as e:  # http.client has errors of its own
             raise TargetError(f"{self.url}{path} broke off: {type(e).__name__}: {e}") from e
 
     def _silent(self, path: str) -> TargetError:
@@ -115,7 +111,7 @@ def _refusal(error: Any) -> str:
     try:
         with error:
             said = error.read(16 * _QUOTED).decode("utf-8", "replace")
-    except Exception:
+    except Exception:  # cut short, or too late: the error itself is known
         return "nothing more"
     with contextlib.suppress(ValueError, KeyError, TypeError):
         said = json.loads(said)["error"]["message"]

@@ -50,7 +50,7 @@ class OfflineVllm:
         self._thread.start()
         try:
             self._engine = asyncio.run_coroutine_threadsafe(_start(dict(arguments)), self._loop).result()
-        except Exception as e:
+        except Exception as e:  # of vLLM, of torch or of the device, any kind
             self._stop_loop()
             raise ConfigError(f"engine=vllm does not start: {_reason(e)}") from e
         atexit.register(self.close)

@@ -59,7 +59,7 @@ class DraftingScheduler(Stock):
         super().add_request(request)
         try:
             self._begin(request)
-        except Exception as e:
+        except Exception as e:  # would end vLLM
             self._say(request, f"drafts ignored: {type(e).__name__}: {e}")
 
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
@@ -74,7 +74,7 @@ class DraftingScheduler(Stock):
                 if drafting.loops(request.output_token_ids):
                     request.status = self.hsdkit_loop_status
                     stopped = True
-            except Exception as e:
+            except Exception as e:  # would end vLLM
                 self._say(request, f"loops not looked for: {type(e).__name__}: {e}")
         return new_token_ids, stopped
 
@@ -99,7 +99,7 @@ class DraftingScheduler(Stock):
         start = perf_counter()
         try:
             self._draft(draft_token_ids)
-        except Exception as e:
+        except Exception as e:  # would end vLLM
             self._say(None, f"no drafts in a step: {type(e).__name__}: {e}")
         self._hsdkit_drafting += perf_counter() - start
         super().update_draft_token_ids(draft_token_ids)
@@ -153,7 +153,7 @@ class DraftingScheduler(Stock):
         try:
             proposed: tuple[list[int], np.ndarray] = drafting.propose(min(limits))
             return proposed
-        except Exception as e:
+        except Exception as e:  # this request's trouble, not that of all in the step
             self._say(request, f"drafting failed: {type(e).__name__}: {e}")
             return [], np.zeros(0)
 
@@ -166,7 +166,7 @@ class DraftingScheduler(Stock):
         try:
             if output.new_token_ids:
                 drafting.emitted(list(output.new_token_ids), list(verified), ended, seconds)
-        except Exception as e:
+        except Exception as e:  # would end vLLM
             self._say(request, f"drafting failed: {type(e).__name__}: {e}")
         if ended:
             output.stop_reason = drafting.record(self.num_spec_tokens, self._hsdkit_cost.line).to_text()

@@ -17,8 +17,6 @@ SUPPORTED = f">={OLDEST[0]}.{OLDEST[1]},<{BELOW[0]}.{BELOW[1]}"
 
 SCHEDULER = "hsdkit_plugins.engines.vllm_server.Scheduler"
 PROPOSER = "hsdkit_plugins.engines.vllm_server.NoProposer"
-#: Most that vLLM verifies for a request in a step.
-MOST_DRAFT_TOKENS = 128
 
 #: The `model_type`s of our targets that vLLM's registry has an architecture for.
 MODEL_TYPES = frozenset(
