@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import IO
 
 from hsdkit.errors import OutputError
 
@@ -57,6 +58,22 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as e:
         raise OutputError(f"{path}: cannot be removed: {e.strerror}; choose another folder with output=FOLDER") from e
+
+
+def locked(path: Path) -> IO[str]:
+    """That file, locked until it is closed, or the process ends however it does. Raises `BlockingIOError` when another
+    process has locked it, and `OSError` when it cannot be written."""
+    file = path.open("w")
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise
+    except (ImportError, OSError):  # Windows, or disks without locks: not to do it twice at once is the user's part
+        pass
+    return file
 
 
 def _sync_folder(folder: Path) -> None:

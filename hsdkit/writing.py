@@ -43,7 +43,7 @@ def write_document(
     written = []
     text = folder / f"{name}.md"
     if totals.pages:
-        written.append(write_whole(text, _markdown(pages())))
+        written.append(write_whole(text, markdown_of(pages())))
     else:
         remove(text)
     if drafts:
@@ -102,7 +102,8 @@ def folded_name(name: str) -> str:
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
 
 
-def _markdown(pages: Iterable[str]) -> Iterator[str]:
+def markdown_of(pages: Iterable[str]) -> Iterator[str]:
+    """The Markdown of pages that are given as JSON, in pieces."""
     first = True
     for page in pages:
         if text := json.loads(page)["markdown"].strip():

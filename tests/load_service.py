@@ -3,7 +3,7 @@
     python tests/load_service.py [--seconds 120] [--clients 64] [KEY=VALUE ...]
 
 Starts `hsdkit serve` with these options on a free port, and ends it with SIGTERM. Prints status codes, latencies,
-memory and open files of the server and its children; ends with 1 if any answer was a 5xx, memory or files grew, a
+memory and open files of the server and its descendants; ends with 1 if any answer was a 5xx, memory or files grew, a
 refusal was not prompt, or small files waited too long. Not a test of pytest: it takes minutes. Linux only (/proc).
 """
 
@@ -23,11 +23,11 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import httpx
 import pypdfium2 as pdfium
 from PIL import Image, ImageDraw
+from processes import descendants, resident
 
 MAX_MB, MAX_PAGES, QUEUE = 4, 50, 16
 
@@ -153,25 +153,9 @@ class Load:
 
 
 def resources(pid: int) -> tuple[int, int, int]:
-    """MB resident, of its children too; open files; children."""
-    family = [pid, *children(pid)]
-    pages = 0
-    for member in family:
-        try:
-            pages += int(Path(f"/proc/{member}/statm").read_text().split()[1])
-        except OSError:
-            continue
-    return pages * os.sysconf("SC_PAGE_SIZE") >> 20, len(os.listdir(f"/proc/{pid}/fd")), len(family) - 1
-
-
-def children(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        try:
-            found += [int(child) for child in (task / "children").read_text().split()]
-        except OSError:
-            continue
-    return found
+    """MB resident, of its descendants too; open files; descendants."""
+    family = [pid, *descendants(pid)]
+    return sum(map(resident, family)) >> 20, len(os.listdir(f"/proc/{pid}/fd")), len(family) - 1
 
 
 def small_image() -> bytes:
@@ -228,7 +212,7 @@ def tell(load: Load) -> None:
         p = [percentile(values, q) for q in (50, 95)]
         print(f"{name:16s} n {len(values):5d}   p50 {p[0]:6.2f} s   p95 {p[1]:6.2f} s   longest {max(values):6.2f} s")
     for at, memory, files, processes in load.samples[:: max(1, len(load.samples) // 12)]:
-        print(f"{at:6.0f} s   {memory:5d} MB   {files:4d} open files   {processes} children")
+        print(f"{at:6.0f} s   {memory:5d} MB   {files:4d} open files   {processes} descendants")
 
 
 def main() -> int:
@@ -238,9 +222,9 @@ def main() -> int:
     options.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
     asked = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "hsdkit.cli", "serve", "--port", "0", "--max-mb", str(MAX_MB)]
-        command[1:3] = ["-c", "from hsdkit.cli import main; main()"]
-        command += ["--max-pages", str(MAX_PAGES), "--queue", str(QUEUE), "--folder", folder, *asked.overrides]
+        command = [sys.executable, "-c", "from hsdkit.cli import main; main()", "serve", "--port", "0"]
+        command += ["--folder", folder, "--max-mb", str(MAX_MB), "--max-pages", str(MAX_PAGES)]
+        command += ["--queue", str(QUEUE), *asked.overrides]
         server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             assert server.stderr is not None

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from processes import descendants, resident
 from small_pdfs import SmallPage, printed_pdf, sizes
 
 from hsdkit.results import DocumentResult
@@ -137,27 +138,9 @@ def watch(process: subprocess.Popen[bytes], every: float) -> Iterator[Sample]:
             count = len(list(files.iterdir()))
         except OSError:
             count = 0
-        yield Sample(time.monotonic() - start, megabytes(process.pid), sum(map(megabytes, family)), count)
+        held = resident(process.pid) / 1e6, sum(map(resident, family)) / 1e6
+        yield Sample(time.monotonic() - start, *held, count)
         time.sleep(every)
-
-
-def megabytes(pid: int) -> float:
-    """Resident memory."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-    except (OSError, IndexError):
-        return 0.0
-
-
-def descendants(pid: int) -> Iterator[int]:
-    for task in Path("/proc").glob(f"{pid}/task/*/children"):
-        try:
-            children = task.read_text().split()
-        except OSError:
-            continue
-        for child in map(int, children):
-            yield child
-            yield from descendants(child)
 
 
 def draw(samples: Sequence[Sample], path: Path, title: str) -> None:

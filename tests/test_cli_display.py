@@ -25,7 +25,7 @@ def test_a_terminal_gets_a_bar_with_tokens_per_step_and_no_line_a_page():
     display = BarDisplay(out)
     display.status("loading toy")
     display.moved(some(2, []))
-    display.on_text(0, "some text")
+    display.on_text("some text")
     good = PageResult(1, "text", "text", "eos", notes=("a note",))
     bad = PageResult(2, error="a[1].pdf, page 2: broken")
     display.page("a[1].pdf", good, some(2, [good]))

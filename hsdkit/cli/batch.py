@@ -109,7 +109,7 @@ def _here(pipeline: Pipeline) -> Parser:
     def parser(job: Job, display: Display, check: Callable[[], None]) -> Parse:
         def on_text(task: PageTask, text: str) -> None:
             check()
-            display.on_text(0, text)
+            display.on_text(text)
 
         def parse(tasks: Iterator[PageTask]) -> Iterator[tuple[PageTask, PageResult]]:
             display.status(f"loading {pipeline.config.target.name}")

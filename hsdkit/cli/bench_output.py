@@ -13,7 +13,7 @@ from rich.table import Table
 
 from hsdkit.bench import BenchResult, Sample, Saturation, Spread, Summary, Throughput, throughputs
 from hsdkit.bench.traces import PageTrace, traces
-from hsdkit.cli.console import plain
+from hsdkit.cli.console import count, plain
 from hsdkit.files import make_folder, write_whole
 from hsdkit.results_json import dumps, stage_to_json
 from hsdkit.versions import machine
@@ -52,7 +52,7 @@ def print_result(
 def speed_table(summaries: Sequence[Summary], rounds: int) -> Table:
     pages = summaries[0].pages
     table = Table(
-        title=f"{pages} page{'s' * (pages != 1)}, {rounds} round{'s' * (rounds != 1)}",
+        title=f"{count(pages, 'page')}, {count(rounds, 'round')}",
         caption="Seconds: mean over pages of the median over rounds. Speedups: median over pages and rounds of the "
         "ratio within one round, with its quartiles. "
         "End to end counts rendering and drafting; decoding counts drafting and region crops.",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hsdkit.roofline.check import Held, mean_error
+from hsdkit.study.tables import Table, to_markdown
 
 HEADER = ("document", "page", "side", "passes", "predicted s", "measured s", "error", "passes unfitted")
 
@@ -19,7 +20,7 @@ CAPTION = (
 
 def lines(held: Sequence[Held]) -> list[str]:
     """A table, a line a side with its errors, and what the table means."""
-    rows = [
+    rows = tuple(
         (
             Path(h.of.document).name,
             str(h.of.page),
@@ -31,9 +32,9 @@ def lines(held: Sequence[Held]) -> list[str]:
             f"{h.unfitted:+.0%}",
         )
         for h in held
-    ]
-    table = [_row(HEADER), _row("---" for _ in HEADER), *map(_row, rows)]
-    return [*table, "", *(_side(name, found) for name, found in _sides(held).items()), "", CAPTION]
+    )
+    table = to_markdown(Table("", HEADER, rows))
+    return [table, *(_side(name, found) for name, found in _sides(held).items()), "", CAPTION]
 
 
 def figures(held: Sequence[Held]) -> list[dict[str, Any]]:
@@ -64,7 +65,3 @@ def _side(name: str, held: Sequence[Held]) -> str:
     return (
         f"- {name}: all pages together {total:+.1%}, mean size of an error {mean_error(held):.1%}, largest {worst:+.0%}"
     )
-
-
-def _row(cells: Any) -> str:
-    return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"

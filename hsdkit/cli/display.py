@@ -21,7 +21,7 @@ from hsdkit.totals import Totals
 class Display(Protocol):
     def status(self, text: str) -> None: ...
 
-    def on_text(self, index: int, text: str) -> None: ...
+    def on_text(self, text: str) -> None: ...
 
     def moved(self, progress: Progress) -> None:
         """Documents were opened or finished."""
@@ -56,7 +56,7 @@ class LineDisplay:
     def moved(self, progress: Progress) -> None:
         pass
 
-    def on_text(self, index: int, text: str) -> None:
+    def on_text(self, text: str) -> None:
         if not self._stream:
             return
         try:
@@ -71,7 +71,7 @@ class LineDisplay:
         if self._start is None:  # loading the model says nothing of the pages to come
             self._start = time.perf_counter() - result.seconds
         if self._stream:
-            self.on_text(0, "\n\n")
+            self.on_text("\n\n")
         if result.error:
             self.failure(result.error)
         elif not self._quiet:
@@ -133,7 +133,7 @@ class BarDisplay(LineDisplay):
         self._loading = True
         self._bar.update(self._task, description=plain(text), visible=True)
 
-    def on_text(self, index: int, text: str) -> None:
+    def on_text(self, text: str) -> None:
         self._characters += len(text)
         self._bar.update(self._task, writing=count(self._characters, "character"))
 

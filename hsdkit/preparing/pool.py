@@ -55,7 +55,7 @@ class Preparers:
                 self._changed.notify()
 
 
-def fitting_processes() -> int:
-    """How many processes should prepare pages on this machine: one for every four cores, as drafters use several, and
-    no more than four, as decoding is what takes the time."""
-    return max(1, min(4, usable_cores() // 4))
+def fitting_processes(cores: int | None = None) -> int:
+    """How many processes should prepare pages with so many cores (None: those of this machine): one for every four, as
+    drafters use several, and no more than four, as decoding is what takes the time."""
+    return max(1, min(4, (usable_cores() if cores is None else cores) // 4))

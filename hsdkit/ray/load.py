@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from hsdkit.config import RunConfig
+from hsdkit.preparing.pool import fitting_processes
 from hsdkit.ray.workers import Workers
 
 #: Pages that a worker with a GPU decodes at once where the settings leave it to the engine, which may do less.
 ON_A_GPU = 32
-
-#: Cores for each process that prepares pages, and the most processes: as on a machine that a run has to itself.
-CORES_EACH, MOST = 4, 4
 
 
 def preparing(config: RunConfig, workers: Workers) -> int:
     """Processes of a worker that prepare pages: at least one, so that a hostile file costs its page, not the worker."""
     if config.preparing != "auto":
         return int(config.preparing)
-    return max(1, min(MOST, int(workers.cpus) // CORES_EACH))
+    return fitting_processes(int(workers.cpus))
 
 
 def at_once(config: RunConfig, workers: Workers) -> int:

@@ -155,8 +155,13 @@ def _name(choice: Any) -> str:
 
 
 def _data_url(image: Image) -> str:
+    return "data:image/jpeg;base64," + base64.b64encode(small_jpeg(image, _MOST_SIDE, _QUALITY)).decode("ascii")
+
+
+def small_jpeg(image: Image, most_side: int, quality: int) -> bytes:
+    """The image as a JPEG file, no side longer than `most_side` pixels."""
     small = image.convert("RGB")
-    small.thumbnail((_MOST_SIDE, _MOST_SIDE))
+    small.thumbnail((most_side, most_side))
     out = io.BytesIO()
-    small.save(out, "JPEG", quality=_QUALITY)
-    return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode("ascii")
+    small.save(out, "JPEG", quality=quality)
+    return out.getvalue()

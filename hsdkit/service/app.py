@@ -22,10 +22,10 @@ from hsdkit.results_json import dumps
 from hsdkit.service import browser, results
 from hsdkit.service.access import Access
 from hsdkit.service.events import events, wait_over
-from hsdkit.service.guard import Guard
+from hsdkit.service.guard import Guard, refused_with
 from hsdkit.service.job import Job, State
 from hsdkit.service.refusal import Refusal
-from hsdkit.service.schemas import Facts, Health, JobFacts, Parsed, failures
+from hsdkit.service.schemas import Facts, Health, JobFacts, Parsed, ParsedPage, failures
 from hsdkit.service.service import Service
 
 ABOUT = """Documents in, Markdown out: PDF, PNG, JPEG, WebP, BMP and TIFF, parsed by a vision-language model.
@@ -91,7 +91,7 @@ def _errors(app: FastAPI, service: Service) -> None:
     @app.exception_handler(Refusal)
     async def refused(request: Request, e: Refusal) -> JSONResponse:
         service.metrics.refused.labels(e.reason).inc()
-        return JSONResponse({"error": e.message}, e.status, e.headers)
+        return refused_with(e)
 
     @app.exception_handler(FileNotFoundError)
     async def gone(request: Request, e: FileNotFoundError) -> JSONResponse:
@@ -149,7 +149,7 @@ def _parsed(job: Job) -> dict[str, Any]:
     pages = []
     for number in sorted(job.finished):
         view = json.loads(job.file(number, ".view.json").read_text(encoding="utf-8"))
-        pages.append({k: v for k, v in view.items() if k not in ("html", "runs", "shares", "drafted", "drafter")})
+        pages.append({k: v for k, v in view.items() if k in ParsedPage.model_fields})
     markdown = job.markdown.read_text(encoding="utf-8") if job.markdown.exists() else ""
     return job.facts() | {"markdown": markdown, "results": pages}
 

@@ -43,7 +43,8 @@ class Bell:
 async def events(job: Job) -> AsyncIterator[str]:
     """`job` (its facts), `text` (page, at: where in the page's text so far this piece begins, text), `page` (a finished
     page in full), `alive`, and `end` (its facts) at the end."""
-    told, known, begun = 0, {}, job.started  # type: ignore[var-annotated]
+    told, begun = 0, job.started
+    known: dict[int, str] = {}
     bell = Bell()
     with job.watched(bell.ring):
         yield _line("job", **job.facts())

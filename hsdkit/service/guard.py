@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hsdkit.service.access import Access
@@ -48,32 +48,32 @@ class Guard:
             if message["type"] == "http.response.start":
                 begun = True
                 self.metrics.requests.labels(str(message["status"])).inc()
-                given = {name.lower() for name, _ in message["headers"]}
-                more = {k: v for k, v in _HEADERS.items() if k.lower().encode() not in given}
-                message["headers"] = [*message["headers"], *((k.lower().encode(), v.encode()) for k, v in more.items())]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
             self.access.check(scope["path"], Headers(scope=scope))
         except Refusal as e:
             self.metrics.refused.labels(e.reason).inc()
-            await refuse(e, answer)
+            await refused_with(e)(scope, receive, answer)
             return
         try:
             await self.app(scope, receive, answer)
         except asyncio.CancelledError:  # the service ends, and has waited long enough for this
             with contextlib.suppress(Exception):  # part of an answer of known length: it is cut
-                await (answer({"type": "http.response.body"}) if begun else refuse(stopping(), answer))
-        except Exception as e:
+                if begun:
+                    await answer({"type": "http.response.body"})
+                else:
+                    await refused_with(stopping())(scope, receive, answer)
+        except Exception as e:  # a bug costs its request alone, and the client is told in one line
             log.exception("%s %s failed", scope["method"], scope["path"])
             if begun:
                 raise
-            await refuse(Refusal(500, f"a bug of hsdkit: {type(e).__name__}; its log says more", "bug"), answer)
+            bug = Refusal(500, f"a bug of hsdkit: {type(e).__name__}; its log says more", "bug")
+            await refused_with(bug)(scope, receive, answer)
 
 
-async def refuse(refusal: Refusal, send: Send) -> None:
-    text = json.dumps({"error": refusal.message}).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(text)), **refusal.headers}
-    raw = [(k.lower().encode(), v.encode()) for k, v in headers.items()]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": raw})
-    await send({"type": "http.response.body", "body": text})
+def refused_with(refusal: Refusal) -> JSONResponse:
+    return JSONResponse({"error": refusal.message}, refusal.status, refusal.headers)

@@ -8,13 +8,12 @@ import secrets
 import shutil
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from hsdkit.errors import OutputError
-from hsdkit.files import make_folder
+from hsdkit.files import locked, make_folder
 from hsdkit.service.job import Job, State
 from hsdkit.service.limits import Limits
 from hsdkit.service.refusal import Refusal
@@ -72,9 +71,6 @@ class Jobs:
         """Newest first."""
         with self._lock:
             return list(self._jobs.values())[::-1]
-
-    def counts(self) -> Counter[State]:
-        return Counter(job.state for job in self.all())
 
     @property
     def active(self) -> int:
@@ -173,18 +169,10 @@ def _is_jobs(folder: Path) -> bool:
 
 
 def _lock(folder: Path) -> IO[str]:
-    """A file that is locked until it is closed, or the process ends however it does. Raises `OutputError`."""
+    """The folder's lock, as `locked`. Raises `OutputError`."""
     try:
-        file = (folder / ".lock").open("w")
+        return locked(folder / ".lock")
+    except BlockingIOError:
+        raise OutputError(f"{folder}: another hsdkit serve uses it; choose another folder with --folder") from None
     except OSError as e:
         raise OutputError(f"{folder}: cannot be written: {e.strerror}; choose another folder with --folder") from None
-    try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise OutputError(f"{folder}: another hsdkit serve uses it; choose another folder with --folder") from None
-    except (ImportError, OSError):  # Windows, or disks without locks: not to do it is the user's part
-        pass
-    return file

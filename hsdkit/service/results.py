@@ -15,6 +15,7 @@ from hsdkit.results import PageResult
 from hsdkit.results_json import document_lines, dumps, page_from_json, page_to_json
 from hsdkit.service.job import Job
 from hsdkit.service.views import page_view
+from hsdkit.writing import markdown_of
 
 
 def save_page(job: Job, page: PageResult) -> int:
@@ -29,7 +30,7 @@ def save_document(job: Job, settings: dict[str, Any], versions: dict[str, str], 
     """The Markdown and the JSON, in page order, in memory of one page. Raises `OutputError`."""
     pages = document_lines(job.source, settings, versions, error, job.totals, _pages(job))
     write_whole(job.json, pages)
-    write_whole(job.markdown, _markdown(job))
+    write_whole(job.markdown, markdown_of(_pages(job)))
 
 
 def report(job: Job) -> Path:
@@ -63,12 +64,3 @@ def _head(path: Path) -> str:
 
 def _pages(job: Job) -> Iterator[str]:
     return (job.file(number, ".json").read_text(encoding="utf-8") for number in sorted(job.finished))
-
-
-def _markdown(job: Job) -> Iterator[str]:
-    first = True
-    for text in map(json.loads, _pages(job)):
-        if markdown := text["markdown"].strip():
-            yield markdown if first else f"\n\n{markdown}"
-            first = False
-    yield "\n"

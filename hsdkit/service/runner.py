@@ -195,7 +195,7 @@ class Runner:
                 if job.state.over:
                     return
                 save_document(job, self.pipeline.config.settings(), self._versions, error)
-        except Exception as e:
+        except Exception as e:  # a full disk, or a bug: the job ends all the same, and others go on
             log.debug("%s cannot be kept", job.source, exc_info=True)
             state, error = State.FAILED, f"{job.source}: the result cannot be kept: {_reason(e)}"
         self._end(job, state, error)

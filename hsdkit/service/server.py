@@ -166,7 +166,7 @@ def _connections(limits: Limits) -> type[asyncio.Protocol]:
             super().on_response_complete()
             if self.transport.is_closing():
                 self._end()
-            if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
+            elif self.conn.their_state is h11.SEND_BODY:
                 self.loop.call_later(_LINGERING, self._still_sending, self.cycle)
 
         def _still_sending(self, answered: object) -> None:

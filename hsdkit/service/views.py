@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
 from hsdkit.regions import OMITTED, Region
 from hsdkit.report import safe_html
 from hsdkit.report.tokens import Run, runs, shares
+from hsdkit.report.writer import small_jpeg
 from hsdkit.results import PageResult, final_stage
 from hsdkit.totals import Totals
 
@@ -22,20 +22,10 @@ _HINT = 300
 
 
 def page_view(page: PageResult) -> dict[str, Any]:
-    """Everything the browser page draws of a page, as JSON. `html` is safe (`report.safe_html`); all else is text."""
+    """A page as JSON: what clients are told (`schemas.ParsedPage`), then what only the browser page draws. `html` is
+    safe (`report.safe_html`); all else is text."""
     last = final_stage(page.stages)
     sequences = last.sequences if last else ()
-    return page_summary(page) | {
-        "html": str(safe_html.render(page.markdown)),
-        "drafter": page.draft.drafter,
-        "drafted": [_region(r) for r in page.draft.regions],
-        "runs": [_run(run) for sequence in sequences for run in runs(sequence)] or _plain(sequences),
-        "shares": {origin.value: n for origin, n in shares(sequences).items()},
-    }
-
-
-def page_summary(page: PageResult) -> dict[str, Any]:
-    """A page without what only drawings need."""
     totals = Totals.of(page)
     return {
         "number": page.number,
@@ -56,6 +46,11 @@ def page_summary(page: PageResult) -> dict[str, Any]:
         "verifier": page.verifier,
         "notes": [*page.notes, *page.draft.notes],
         "regions": [_region(r) for r in page.regions],
+        "html": str(safe_html.render(page.markdown)),
+        "drafter": page.draft.drafter,
+        "drafted": [_region(r) for r in page.draft.regions],
+        "runs": [_run(run) for sequence in sequences for run in runs(sequence)] or _plain(sequences),
+        "shares": {origin.value: n for origin, n in shares(sequences).items()},
     }
 
 
@@ -80,8 +75,4 @@ def _plain(sequences: Any) -> list[dict[str, Any]]:
 
 def jpeg(image: Image) -> bytes:
     """The page's image, small enough for a browser."""
-    small = image.convert("RGB")
-    small.thumbnail((_MOST_SIDE, _MOST_SIDE))
-    out = io.BytesIO()
-    small.save(out, "JPEG", quality=_QUALITY)
-    return out.getvalue()
+    return small_jpeg(image, _MOST_SIDE, _QUALITY)

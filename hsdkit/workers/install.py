@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hsdkit.components import Environment
 from hsdkit.errors import PluginError
+from hsdkit.files import locked
 from hsdkit.workers.environments import MARKER, folder, is_whole, others, python, root
 from hsdkit.workers.process import end_group
 
@@ -142,16 +143,10 @@ def _locked(environment: Environment) -> Iterator[None]:
     """One installation of an environment at a time."""
     try:
         root().mkdir(parents=True, exist_ok=True)
-        file = (root() / f".{environment.name}.lock").open("w")
+        file = locked(root() / f".{environment.name}.lock")
+    except BlockingIOError:
+        raise PluginError(f"drafter {environment.name!r} is being installed or removed by another hsdkit") from None
     except OSError as e:
         raise PluginError(f"{root()}: cannot be written: {e.strerror}; HSDKIT_HOME=FOLDER names another place") from e
     with file:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PluginError(f"drafter {environment.name!r} is being installed or removed by another hsdkit") from None
-        except (ImportError, OSError):  # Windows, or disks without locks: not to do it twice at once is the user's part
-            pass
         yield
