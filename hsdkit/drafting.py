@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import get_args
 
 from hsdkit.documents import Page
-from hsdkit.errors import HsdkitError
+from hsdkit.errors import cause
 from hsdkit.protocols import Drafter
 from hsdkit.regions import Box, Draft, Format, Label, Region
 
@@ -33,8 +33,7 @@ def safe_draft(drafter: Drafter, page: Page) -> tuple[Draft, tuple[str, ...]]:
     except BaseException as e:  # a plugin may raise anything: libraries exit, extension modules panic
         name = str(getattr(drafter, "name", type(drafter).__name__))
         log.debug("drafter %s failed", name, exc_info=True)
-        reason = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {' '.join(str(e).split())}"
-        clean, notes = Draft(drafter=name), (f"no draft: drafter {name!r} failed: {reason}",)
+        clean, notes = Draft(drafter=name), (f"no draft: drafter {name!r} failed: {cause(e)}",)
     return replace(clean, seconds=time.perf_counter() - start), notes
 
 

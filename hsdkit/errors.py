@@ -33,3 +33,13 @@ class TargetError(HsdkitError):
 
 class BenchmarkError(HsdkitError):
     """Ground truth that cannot be read or is of another format. The message names the file and what to do."""
+
+
+def described(error: BaseException) -> str:
+    """`TypeName: message` on one line, for errors of others."""
+    return f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+
+
+def cause(error: BaseException) -> str:
+    """What a user is told of any error: the message of one written for the user, else `described`."""
+    return str(error) if isinstance(error, HsdkitError) else described(error)

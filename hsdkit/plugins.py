@@ -16,7 +16,7 @@ import pluggy
 
 from hsdkit import hookspecs
 from hsdkit.components import ALL_KINDS, Component, Environment, Kind, Requirement
-from hsdkit.errors import HsdkitError, PluginError
+from hsdkit.errors import HsdkitError, PluginError, described
 from hsdkit.suggestions import did_you_mean, nearest
 
 GROUP = "hsdkit"
@@ -186,7 +186,7 @@ class Plugins:
             raise
         except BaseException as e:  # a factory may do anything
             plugin = self._components[kind, name][1]
-            raise PluginError(f"{kind} {name!r} of plugin {plugin.name!r} cannot be built: {_said(e)}") from e
+            raise PluginError(f"{kind} {name!r} of plugin {plugin.name!r} cannot be built: {described(e)}") from e
 
 
 def _check_version(plugin: object) -> None:
@@ -247,11 +247,7 @@ def _cause(error: BaseException) -> str:
     if isinstance(error, PluginError):
         return str(error)
     ours = isinstance(error, ImportError) and (error.name or "").partition(".")[0] == hookspecs.PROJECT
-    return _said(error) + ("; it needs another version of hsdkit" if ours else "")
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+    return described(error) + ("; it needs another version of hsdkit" if ours else "")
 
 
 @cache

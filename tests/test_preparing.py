@@ -161,7 +161,7 @@ def test_memory_is_bounded_and_the_bound_is_named(make: Make, three: Path, tmp_p
     preparer = make("drafter.harm={'2': bomb, bad.pdf: bomb}")
     drafted, lost, after = (preparer.prepare(PageTask(*t), None) for t in ((three, 2), (bad, 1), (three, 1)))
     assert drafted.page is not None
-    assert drafted.notes == ("no draft: drafter 'hostile' failed: MemoryError (page_memory=500)",)
+    assert drafted.notes == ("no draft: drafter 'hostile' failed: MemoryError: no message (page_memory=500)",)
     assert lost.error == "bad.pdf, page 1: MemoryError: no message (page_memory=500)"
     assert after.draft.regions
 

@@ -11,7 +11,7 @@ from hsdkit.bench.sample import Output, Sample, difference
 from hsdkit.bench.sides import Side
 from hsdkit.config import RunConfig
 from hsdkit.documents import Document, Page
-from hsdkit.errors import ConfigError, HsdkitError
+from hsdkit.errors import ConfigError, cause
 from hsdkit.protocols import Target
 from hsdkit.regions import Draft
 
@@ -177,7 +177,7 @@ class _SideFailed(Exception):
     def __init__(self, side: str, error: Exception) -> None:
         super().__init__(side)
         self.side = side
-        self.reason = str(error) if isinstance(error, HsdkitError) else f"{type(error).__name__}: {error}"
+        self.reason = cause(error)
 
 
 def rotated(sides: Sequence[T], by: int) -> list[T]:

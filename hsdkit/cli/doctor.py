@@ -73,7 +73,7 @@ def _memory() -> int | None:
 
 def _loads(out: Console, overrides: list[str]) -> bool:
     from hsdkit.config import compose
-    from hsdkit.errors import ConfigError, HsdkitError
+    from hsdkit.errors import ConfigError, cause
     from hsdkit.pipeline import Pipeline
 
     config = compose(overrides)
@@ -86,8 +86,7 @@ def _loads(out: Console, overrides: list[str]) -> bool:
     except ConfigError:
         raise
     except Exception as e:
-        reason = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {e}"
-        out.print(f"[bold red]cannot run[/] {names}: {plain(reason)}", soft_wrap=True)
+        out.print(f"[bold red]cannot run[/] {names}: {plain(cause(e))}", soft_wrap=True)
         return False
     model = f"{made.get('dtype', '')} on {made.get('device', '')}"
     out.print(f"[bold green]can run[/] {names}: loaded in {time.perf_counter() - start:.1f} s, {model}", soft_wrap=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hsdkit.benchmarks import Benchmark, Item
 from hsdkit.config import RunConfig
-from hsdkit.errors import DocumentError, HsdkitError
+from hsdkit.errors import DocumentError, cause
 from hsdkit.evaluation.record import Record, SideRecord
 from hsdkit.evaluation.store import Store
 from hsdkit.pipeline import Pipeline
@@ -83,5 +83,4 @@ def _measured(benchmark: Benchmark, item: Item, page: PageResult) -> SideRecord:
         return SideRecord(page, benchmark.measure(item, "" if page.error else page.markdown))
     except Exception as e:  # a metric may do anything with what a model writes
         log.debug("%s cannot be measured", item.key, exc_info=True)
-        said = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {' '.join(str(e).split())}"
-        return SideRecord(page, None, f"{item.key}: cannot be measured: {said}")
+        return SideRecord(page, None, f"{item.key}: cannot be measured: {cause(e)}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hsdkit.documents import Document, Page, Pages, open_document
 from hsdkit.drafting import expected_seconds, safe_draft
-from hsdkit.errors import ConfigError, HsdkitError, PluginError
+from hsdkit.errors import ConfigError, HsdkitError, PluginError, described
 from hsdkit.pays import NEGLIGIBLE, PlainCost, reason_to_skip
 from hsdkit.protocols import Drafter
 from hsdkit.regions import Draft
@@ -126,4 +126,4 @@ def reason(error: Exception, name: str, number: int) -> str:
     where = f"{name}, page {number}"
     if isinstance(error, HsdkitError):
         return str(error) if str(error).startswith(name) else f"{where}: {error}"
-    return f"{where}: {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+    return f"{where}: {described(error)}"

@@ -336,4 +336,4 @@ def _prepared(done: dict[str, Any], page: Page | None, number: int, megabytes: i
 
 
 def _naming_bound(said: str, megabytes: int) -> str:
-    return f"{said.rstrip(': ')} (page_memory={megabytes})" if "MemoryError" in said else said
+    return f"{said} (page_memory={megabytes})" if "MemoryError" in said else said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 
-from hsdkit.errors import ConfigError, PluginError, TargetError
+from hsdkit.errors import ConfigError, PluginError, TargetError, described
 from hsdkit.parallel import PageParser, PageTask
 from hsdkit.pipeline import Pipeline
 from hsdkit.preparing.page import Prepared
@@ -36,7 +36,7 @@ class Reader:
             raise
         except Exception as e:  # a worker lives on, and its other pages with it
             log.debug("%s, page %d failed", task.path.name, task.number, exc_info=True)
-            return self.failed(task, f"{type(e).__name__}: {' '.join(str(e).split()) or 'no message'}")
+            return self.failed(task, described(e))
 
     def failed(self, task: PageTask, cause: str) -> PageResult:
         """The result of a page that was not read."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import ray
 
-from hsdkit.errors import HsdkitError
+from hsdkit.errors import HsdkitError, described
 from hsdkit.parallel import PageTask
 from hsdkit.ray.gate import Gate
 from hsdkit.ray.reader import Reader
@@ -46,7 +46,7 @@ class Worker:
             self._reader = e
         except Exception as e:  # Ray would make worker after worker that fails alike
             log.debug("the worker cannot start", exc_info=True)
-            self._reader = HsdkitError(f"cannot start: {type(e).__name__}: {' '.join(str(e).split())}")
+            self._reader = HsdkitError(f"cannot start: {described(e)}")
 
     def __call__(self, row: Row) -> Row:
         index = int(row["index"])

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from hsdkit.documents import Page
-from hsdkit.errors import HsdkitError
+from hsdkit.errors import cause, described
 from hsdkit.page_reader import ANEW
 from hsdkit.parallel import PageTask, Stopped, parse_pages
 from hsdkit.pipeline import Pipeline
@@ -87,7 +87,7 @@ class Runner:
                         self._page(task, result)
             except Exception as e:  # what fails every page alike
                 log.debug("parsing failed", exc_info=True)
-                error = str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {e}"
+                error = cause(e)
                 if not self._in_flight:
                     self._failed(error)
                     return
@@ -218,7 +218,7 @@ class Runner:
 
 def _reason(e: Exception) -> str:
     """Why something could not be kept, without the names of folders, which are no client's concern."""
-    cause = e if isinstance(e, OSError) else e.__cause__
-    if isinstance(cause, OSError) and cause.strerror:
-        return cause.strerror
-    return f"{type(e).__name__}: {e}"
+    origin = e if isinstance(e, OSError) else e.__cause__
+    if isinstance(origin, OSError) and origin.strerror:
+        return origin.strerror
+    return described(e)

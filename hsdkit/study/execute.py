@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from hsdkit.bench import BenchResult, Side, VerifierSide, measure
 from hsdkit.config import Choice, RunConfig
-from hsdkit.errors import ConfigError, HsdkitError
+from hsdkit.errors import ConfigError, HsdkitError, cause
 from hsdkit.pipeline import Pipeline
 from hsdkit.plugins import Plugins, plugins
 from hsdkit.study.fingerprint import fingerprint, input_digests
@@ -145,9 +145,7 @@ class Sweep:
             record = self._measured(blank, pipeline, cell.config, watch, check)
         except Exception as e:  # whatever a cell does is its record, the others go on
             check()  # a swallowed interrupt looks like a failure
-            record = replace(
-                blank, reason=" ".join((str(e) if isinstance(e, HsdkitError) else f"{type(e).__name__}: {e}").split())
-            )
+            record = replace(blank, reason=" ".join(cause(e).split()))
         return replace(record, seconds=time.perf_counter() - start)
 
     def _measured(

@@ -16,7 +16,7 @@ from hsdkit_plugins.engines._vllm.asked import Asked
 from hsdkit_plugins.engines._vllm.reading import Chunk
 from hsdkit_plugins.engines._vllm.support import SUPPORTED, version_problem
 
-from hsdkit.errors import ConfigError, PluginError, TargetError
+from hsdkit.errors import ConfigError, PluginError, TargetError, described
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class OfflineVllm:
             self._engine = asyncio.run_coroutine_threadsafe(_start(dict(arguments)), self._loop).result()
         except Exception as e:  # of vLLM, of torch or of the device, any kind
             self._stop_loop()
-            raise ConfigError(f"engine=vllm does not start: {_reason(e)}") from e
+            raise ConfigError(f"engine=vllm does not start: {described(e)[:400]}") from e
         atexit.register(self.close)
         model = self._engine.vllm_config.model_config
         self.max_model_len: int = model.max_model_len
@@ -64,7 +64,7 @@ class OfflineVllm:
         try:
             while (item := chunks.get()) is not None:
                 if isinstance(item, BaseException):
-                    raise TargetError(f"engine=vllm: {_reason(item)}") from item
+                    raise TargetError(f"engine=vllm: {described(item)[:400]}") from item
                 yield item
         finally:
             running.cancel()
@@ -123,7 +123,3 @@ async def _cancel_all() -> None:
 
 def _device(config: Any) -> str:
     return str(getattr(config.device_config, "device_type", config.device_config.device))
-
-
-def _reason(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:400] or 'no message'}"
