@@ -211,7 +211,8 @@ from hsdkit.cli import main; main()
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    places = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     command = [sys.executable, "-c", WORKER, "run", *TOY, "preparing=0", *arguments]
     return subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE)
 

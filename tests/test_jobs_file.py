@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from job_runs import documents, open_job, parse, read, texts, unsynced, whole  # noqa: F401
@@ -117,3 +119,27 @@ def test_a_file_made_for_one_host_is_refused_elsewhere_while_it_is_in_use(
         assert later._database.value("PRAGMA journal_mode") == "truncate"
         work(later, parse)
     assert texts(tmp_path) == whole({"a": 2})
+
+
+def _open_at_once(folders: list[Path], local: bool, gate: Any, failures: Any) -> None:
+    database_module._on_local_disk = lambda folder: local  # type: ignore[assignment]
+    for folder in folders:
+        gate.wait()
+        try:
+            Database(folder).close()
+        except OutputError as e:
+            failures.put(str(e))
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_processes_may_open_a_new_job_at_the_same_moment(tmp_path: Path, local: bool):
+    context = multiprocessing.get_context("spawn")
+    gate, failures = context.Barrier(3, timeout=60), context.SimpleQueue()
+    folders = [tmp_path / str(n) for n in range(60)]
+    crew = [context.Process(target=_open_at_once, args=(folders, local, gate, failures)) for _ in range(3)]
+    for process in crew:
+        process.start()
+    for process in crew:
+        process.join(120)
+    assert [process.exitcode for process in crew] == [0, 0, 0]
+    assert failures.empty() or not failures.get()

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,8 +92,10 @@ class Database:
         if not self.local:
             # With this a file in WAL mode is opened without shared memory, or refused while others have it open.
             self._run("PRAGMA locking_mode = EXCLUSIVE")
+        self._run("BEGIN")  # or another process could make its tables between two of these looks
         application, version = self._pragma("application_id"), self._pragma("user_version")
         tables = self._run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        self._run("COMMIT")
         if (tables or application) and application != APPLICATION:
             raise OutputError(f"{self.path}: not a job of hsdkit; choose another folder with output=FOLDER")
         if version > SCHEMA_VERSION:
@@ -100,7 +104,7 @@ class Database:
                 "update hsdkit, or choose another folder with output=FOLDER"
             )
         if self.local:
-            self._wal = self._run("PRAGMA journal_mode = WAL").fetchone()[0] == "wal"
+            self._wal = self._switch_to_wal()
         else:
             self._run("PRAGMA journal_mode = TRUNCATE").fetchone()
             self._run("PRAGMA locking_mode = NORMAL")
@@ -116,6 +120,17 @@ class Database:
             if self._pragma("user_version") < SCHEMA_VERSION:
                 self._run(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._run(_SELECTION)
+
+    def _switch_to_wal(self) -> bool:
+        """Whether the file has a WAL now. To switch needs the file alone, and SQLite does not wait for that itself."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return bool(self._run("PRAGMA journal_mode = WAL").fetchone()[0] == "wal")
+            except sqlite3.OperationalError as e:
+                if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(random.uniform(0.001, 0.02))  # not in step with another that tries the same
 
     def _pragma(self, name: str) -> int:
         return int(self._run(f"PRAGMA {name}").fetchone()[0])
