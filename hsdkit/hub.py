@@ -1,12 +1,18 @@
-"""Whether a model of the Hugging Face hub is in its cache on this machine. Nothing here goes to the network."""
+"""What is a model of the Hugging Face hub, and whether it is in its cache on this machine. Nothing here goes to the
+network."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-#: OWNER/NAME, as hub ids are.
-_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+#: OWNER/NAME.
+_ID = re.compile(r"\w[\w.-]*/[\w.-]+", re.ASCII)
+
+
+def is_hub_id(model: str) -> bool:
+    """Whether that names a model of the hub, and no folder here."""
+    return bool(_ID.fullmatch(model)) and not Path(model).is_dir()
 
 
 def is_cached(model: str, revision: str | None = None) -> bool:
@@ -20,5 +26,5 @@ def is_cached(model: str, revision: str | None = None) -> bool:
 
 
 def must_be_fetched(model: str, revision: str | None = None) -> bool:
-    """Whether `model` is a hub id, and no folder, whose weights are not in the cache."""
-    return bool(_ID.fullmatch(model)) and not Path(model).is_dir() and not is_cached(model, revision)
+    """Whether `model` is one of the hub whose weights are not in the cache."""
+    return is_hub_id(model) and not is_cached(model, revision)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hsdkit.errors import ConfigError, PluginError
+from hsdkit.hub import is_hub_id
 from hsdkit.plugins import plugins
 from hsdkit.roofline.shape import Shape, read_shape
 
@@ -38,7 +39,7 @@ def _config(name: str, revision: str | None) -> dict[str, Any]:
         return _read(path, name)
     if (path.parent.is_dir() and path.suffix == ".json") or name.startswith((".", "/", "~")):
         raise ConfigError(f"model={name}: no such file or folder; {_WAYS}")
-    return _read(_download(name, revision), name) if name.count("/") == 1 else _of_target(name)
+    return _read(_download(name, revision), name) if is_hub_id(name) else _of_target(name)
 
 
 def _of_target(name: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from hsdkit_plugins.engines._vllm.reading import Chunk
 from hsdkit_plugins.engines._vllm.support import version_problem
 
 from hsdkit.errors import ConfigError, PluginError, TargetError
+from hsdkit.hub import is_hub_id
 
 _CHAT = "/v1/chat/completions"
 
@@ -90,16 +91,12 @@ def _chosen(models: list[Mapping[str, Any]], wanted: str, checkpoint: str, url: 
     if len(models) != 1:
         raise ConfigError(f"engine.url={url}: it serves {names}; name one with engine.model")
     root = str(models[0].get("root") or "")
-    if _is_hub_id(root) and _is_hub_id(checkpoint):  # a folder may hold any model
+    if is_hub_id(root) and is_hub_id(checkpoint):  # a folder may hold any model
         raise ConfigError(
             f"engine.url={url}: it serves {root}, and the target is {checkpoint}: set target.model={root}, or "
             f"engine.model={models[0]['id']} if they are the same"
         )
     return models[0]
-
-
-def _is_hub_id(name: str) -> bool:
-    return name.count("/") == 1 and not name.startswith((".", "/", "~"))
 
 
 def _data_url(image: Any) -> str:
