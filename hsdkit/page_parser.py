@@ -27,7 +27,7 @@ OnPiece = Callable[[str], None]
 Outcome = tuple[Page | None, PageResult]
 
 #: Pages on their way for each process that prepares them, besides those being decoded: one under way, one ready.
-_AHEAD = 2
+AHEAD = 2
 
 
 class Stopped(BaseException):
@@ -71,7 +71,7 @@ class PageParser:
             raise
         self._decoding = threading.Semaphore(self.concurrency)
         #: Pages in hand at a time, each with at most one image.
-        self.capacity = self.concurrency + _AHEAD * processes
+        self.capacity = self.concurrency + AHEAD * processes
         self._threads = ThreadPoolExecutor(self.capacity, "hsdkit-page")  # they are started as they are needed
 
     @property

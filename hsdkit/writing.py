@@ -83,13 +83,22 @@ def result_names(paths: Sequence[Path]) -> list[str]:
     names = []
     for path, stem in zip(paths, stems, strict=True):
         base = cut_name(path.stem if stems.count(stem) == 1 else path.name)
-        name, n = base, 1
-        while folded_name(name) in taken or (n > 1 and folded_name(name) in stems):
-            n += 1
-            name = f"{base}-{n}"
+        name, _ = numbered_name(base, 1, taken.__contains__, stems.__contains__)
         taken.add(folded_name(name))
         names.append(name)
     return names
+
+
+def numbered_name(
+    base: str, number: int, is_taken: Callable[[str], bool], is_stem: Callable[[str], bool]
+) -> tuple[str, int]:
+    """`base`, or where that is taken the first BASE-N, N above `number`, that is neither taken nor the stem of another
+    input, and its N. Both are asked for folded names."""
+    name = base
+    while is_taken(folded_name(name)) or (name != base and is_stem(folded_name(name))):
+        number += 1
+        name = f"{base}-{number}"
+    return name, number
 
 
 def cut_name(name: str) -> str:

@@ -7,7 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from hsdkit.cli.display import BarDisplay, LineDisplay, duration, pages_of
+from hsdkit.cli.console import duration
+from hsdkit.cli.display import BarDisplay, LineDisplay, pages_of
 from hsdkit.jobs import Progress
 from hsdkit.jobs.outcome import page_failure
 from hsdkit.results import Attempt, PageResult

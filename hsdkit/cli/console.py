@@ -46,6 +46,14 @@ def count(n: int, what: str) -> str:
     return f"{n} {what}{'s' * (n != 1)}"
 
 
+def duration(seconds: float) -> str:
+    """`12 s`, `3 min 20 s`, `5 h 12 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def is_usage_error(e: Exception) -> bool:
     """Whether the argument parser raised it, which then explains it itself."""
     click_exception = next(c for c in BadParameter.__mro__ if c.__name__ == "ClickException")

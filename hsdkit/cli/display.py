@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Progressing
 
-from hsdkit.cli.console import console, count, plain
+from hsdkit.cli.console import console, count, duration, plain
 from hsdkit.jobs import Progress
 from hsdkit.policy import DONE
 from hsdkit.results import PageResult
@@ -174,14 +174,6 @@ def pages_of(progress: Progress) -> str:
     """`12 of 340 pages`, with `about` while documents are unopened."""
     about = "about " * (progress.planned < progress.documents and progress.expected > progress.done)
     return f"{progress.done} of {about}{count(progress.expected, 'page')}"
-
-
-def duration(seconds: float) -> str:
-    """`12 s`, `3 min 20 s`, `5 h 12 min`."""
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 1:
-        return f"{rest} s"
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def page_line(result: PageResult) -> str:

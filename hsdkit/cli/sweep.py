@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hsdkit.cli import console
-from hsdkit.cli.console import plain
+from hsdkit.cli.console import duration, plain
 from hsdkit.cli.interrupts import Interrupts
 from hsdkit.cli.run import split_arguments
 from hsdkit.errors import ConfigError
@@ -230,10 +230,3 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         if self._status:
             self._status.stop()
-
-
-def duration(seconds: float) -> str:
-    """`40 s`, `12 min`, `3.5 h`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -15,7 +15,7 @@ from hsdkit.draft_files import SUFFIX
 from hsdkit.errors import ConfigError
 from hsdkit.jobs.database import Database
 from hsdkit.jobs.inputs import Input
-from hsdkit.writing import cut_name, folded_name
+from hsdkit.writing import cut_name, folded_name, numbered_name
 
 _BATCH = 500
 _DRAFTS = SUFFIX.removesuffix(".json")
@@ -97,10 +97,7 @@ def _name(database: Database, row: Any, numbers: dict[str, int]) -> None:
     path = Path(os.fsdecode(row["path"]))
     alone = database.value("SELECT 1 FROM documents WHERE stem = ? AND id <> ? LIMIT 1", row["stem"], row["id"]) is None
     base = _text(cut_name(path.stem if alone else path.name))
-    name, number = base, numbers.get(base, 1)
-    while is_taken(folded_name(name)) or (name != base and is_stem(folded_name(name))):
-        number += 1
-        name = f"{base}-{number}"
+    name, number = numbered_name(base, numbers.get(base, 1), is_taken, is_stem)
     if name != base:
         numbers[base] = number
     database.change("UPDATE documents SET name = ?, folded = ? WHERE id = ?", name, folded_name(name), row["id"])

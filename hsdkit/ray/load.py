@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hsdkit.config import RunConfig
+from hsdkit.page_parser import AHEAD
 from hsdkit.preparing.pool import fitting_processes
 from hsdkit.ray.workers import Workers
 
@@ -18,7 +19,6 @@ def preparing(config: RunConfig, workers: Workers) -> int:
 
 
 def at_once(config: RunConfig, workers: Workers) -> int:
-    """Pages that a worker is handed at a time: those it decodes, and for each preparing process one under way and one
-    ready."""
+    """Pages that a worker is handed at a time: those it decodes, and those on their way to be."""
     decoded = (ON_A_GPU if workers.gpus else 1) if config.concurrency == "auto" else int(config.concurrency)
-    return decoded + 2 * preparing(config, workers)
+    return decoded + AHEAD * preparing(config, workers)
