@@ -53,7 +53,7 @@ DIALECTS = {
     "no heading marks": Dialect(title=0, heading=0, bullet="• ", numbers="printed"),
     "full-width marks": Dialect(width="full", bullet="* "),
     "half-width marks": Dialect(width="half"),
-    "ascii": Dialect(ascii=True, fence=False),
+    "no fences": Dialect(fence=False),
     "records": Dialect(formula=("$$ ", " $$"), bullet="* ", layout=Records(CATEGORIES)),
     "grounding": Dialect(formula=("\\[", "\\]"), inline=("\\(", "\\)"), layout=Grounding(WORDS)),
     "grounding, a block a line": Dialect(

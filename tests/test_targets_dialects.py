@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hsdkit.regions import Box, Label, Region
 
 HTML, MARKDOWN = Dialect(), Dialect(tables="markdown")
-TINY = Dialect(ascii=True, fence=False)
+TINY = Dialect(fence=False)
 
 
 def region(label: Label, text: str, **extra: object) -> Region:
@@ -40,8 +40,6 @@ CASES = [
     (HTML, region(Label.TEXT, "港口的船只\n数量"), "港口的船只数量"),
     (HTML, region(Label.TEXT, "ﬁnd the ﬂow\u00a0of soft\u00adness"), "find the flow of softness"),
     (HTML, region(Label.TEXT, "“Curly” – kept…"), "“Curly” – kept…"),
-    (TINY, region(Label.TEXT, "“Curly” – it’s… café ＡＢ"), '"Curly" - it\'s... cafe AB'),
-    (TINY, region(Label.TEXT, "港口"), ""),
     (HTML, region(Label.LIST, "• one\n• two\n  more of two\n  - nested"), "- one\n- two more of two\n  - nested"),
     (HTML, region(Label.LIST, "1) first\n2. second"), "1. first\n2. second"),
     (Dialect(bullet="* "), region(Label.LIST, "- one"), "* one"),
@@ -118,17 +116,15 @@ REGIONS = st.builds(
     format=st.sampled_from(["text", "latex"]),
     level=st.one_of(st.none(), st.integers(-2, 9)),
 )
-DIALECTS = st.sampled_from([HTML, MARKDOWN, TINY, Dialect(tables="markdown", ascii=True)])
+DIALECTS = st.sampled_from([HTML, MARKDOWN, TINY])
 
 
 @given(REGIONS, DIALECTS)
 @settings(max_examples=400, deadline=None)
 @example(region(Label.TABLE, "<table><tr><td>x<y and more</table>"), HTML)
 @example(region(Label.LIST, "-\n1.\n*"), MARKDOWN)
-def test_rendering_never_raises_and_ascii_models_get_ascii(r: Region, dialect: Dialect) -> None:
-    text = render(r, dialect)
-    if dialect.ascii:
-        assert all(c == "\n" or " " <= c <= "~" for c in text.replace("\t", " "))
+def test_rendering_never_raises(r: Region, dialect: Dialect) -> None:
+    render(r, dialect)
 
 
 @given(REGIONS, st.sampled_from([HTML, MARKDOWN]))

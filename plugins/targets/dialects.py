@@ -11,7 +11,7 @@ from typing import Literal
 
 from hsdkit_plugins.targets.formats.blocks import Layout, bare_formula
 from hsdkit_plugins.targets.otsl import is_otsl, otsl_grid, otsl_table
-from hsdkit_plugins.targets.spelling import LOOK, Width, ascii_only, in_width, plain, with_inline
+from hsdkit_plugins.targets.spelling import LOOK, Width, in_width, plain, with_inline
 from hsdkit_plugins.targets.tables import PLAIN, Grid, HtmlStyle, html_grid, html_table, markdown_table, plain_grid
 
 from hsdkit.protocols import BLANK_LINE
@@ -28,7 +28,6 @@ class Dialect:
     title, heading: the heading level of a title, and of a heading whose level the drafter does not know; 0: no marks.
     bullet: the mark of an unordered list item; numbers: `dot` (always `1. `) or `printed` (`1)`, `(1)` as they are).
     fence: whether code is put between ``` lines.
-    ascii: whether the model writes printable ASCII only.
     width: of punctuation: as printed, always half-width, or full-width after Chinese and Japanese text.
     separator: what stands between two blocks of Markdown.
     layout: the format of a page output that is more than Markdown (records with boxes, tags); None for Markdown.
@@ -45,7 +44,6 @@ class Dialect:
     bullet: str = "- "
     numbers: Literal["dot", "printed"] = "dot"
     fence: bool = True
-    ascii: bool = False
     width: Width = "printed"
     separator: str = BLANK_LINE
     layout: Layout | None = None
@@ -74,10 +72,9 @@ def render(region: Region, dialect: Dialect) -> str:
 
 
 def normalise(text: str, dialect: Dialect) -> str:
-    """Characters as the model would write them: ligatures and odd spaces always, typographic ones for ASCII models,
-    punctuation in the model's width."""
-    text = plain(text)
-    return ascii_only(text) if dialect.ascii else in_width(text, dialect.width)
+    """Characters as the model would write them: ligatures and odd spaces always, punctuation in the
+    model's width."""
+    return in_width(plain(text), dialect.width)
 
 
 def one_line(text: str, dialect: Dialect) -> str:

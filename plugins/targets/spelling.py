@@ -18,14 +18,6 @@ LOOK = str.maketrans(
         "\u2028": "\n", "\u2029": "\n\n", "\x0b": "\n", "\x0c": "\n", "\u2010": "-", "\u2011": "-",
     }
 )  # fmt: skip
-_ASCII = str.maketrans(
-    {
-        **dict.fromkeys("‘’‚‛′`´", "'"), **dict.fromkeys("“”„‟″«»", '"'), **dict.fromkeys("‒–—―−", "-"),
-        **dict.fromkeys("•◦▪‣●○■□", "-"), "…": "...", "×": "x", "·": ".", "⁄": "/", "©": "(c)", "®": "(R)", "™": "TM",
-        "ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE",
-        "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "ı": "i",
-    }
-)  # fmt: skip
 
 #: Full-width forms of ASCII (U+FF01 to U+FF5E) and the ideographic space, full stop and comma.
 _HALF = str.maketrans({chr(c): chr(c - 0xFEE0) for c in range(0xFF01, 0xFF5F)} | {"\u3000": " ", "。": ".", "、": ","})
@@ -43,13 +35,6 @@ _ROUND = re.compile(r"\\\(((?:(?!\\\().)+?)\\\)")
 def plain(text: str) -> str:
     """The text with ligatures, odd spaces and odd line ends as models write them, and in normal form C."""
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n").translate(LOOK))
-
-
-def ascii_only(text: str) -> str:
-    """Printable ASCII in place of typographic characters and accents; what has no ASCII is left out."""
-    # NFKD splits accents off letters and turns full-width forms, superscripts and the like into ASCII where it can.
-    text = unicodedata.normalize("NFKD", text.translate(_ASCII))
-    return "".join(c for c in text if c in "\n\t" or " " <= c <= "~")
 
 
 def in_width(text: str, width: Width) -> str:
