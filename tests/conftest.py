@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from functools import cache
@@ -12,6 +13,15 @@ import pytest
 
 if TYPE_CHECKING:
     from models import SimpleTarget
+
+
+def pytest_configure() -> None:
+    """Time is no property: on a busy machine everything is slow."""
+    with contextlib.suppress(ImportError):  # environments with Ray or vLLM need not have it
+        from hypothesis import HealthCheck, settings
+
+        settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.load_profile("busy")
 
 
 @pytest.fixture

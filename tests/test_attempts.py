@@ -222,7 +222,7 @@ def test_what_is_not_the_pages_fault_stops_the_run(mood: str, error: type, where
         run(one, **moods)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.sampled_from(MOODS), min_size=1, max_size=5),
     st.lists(st.sampled_from(MOODS), min_size=1, max_size=2),

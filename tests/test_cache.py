@@ -37,7 +37,7 @@ def test_a_pass_writes_behind_each_rows_own_tokens_over_the_padding() -> None:
     assert torch.equal(values, -keys)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_steps_leave_exactly_the_accepted_paths(data: st.DataObject) -> None:
     rows = data.draw(st.integers(1, 3))

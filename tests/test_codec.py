@@ -69,7 +69,7 @@ TOKENIZERS = {
 
 @pytest.mark.parametrize("family", TOKENIZERS)
 @given(text=st.text() | st.text(alphabet="ab 中é👩\n▁<td>") | st.just(TEXT))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_bytes_of_the_tokens_are_the_bytes_of_the_text(family: str, text: str) -> None:
     if family != "byte-level":
         text = text.replace("▁", "")  # there, `▁` and the space are one token
@@ -81,7 +81,7 @@ def test_the_bytes_of_the_tokens_are_the_bytes_of_the_text(family: str, text: st
 
 @pytest.mark.parametrize("family", TOKENIZERS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pieces_join_to_the_text_whatever_the_tokens(family: str, data: st.DataObject) -> None:
     tokenizer = TOKENIZERS[family]()
     codec = TokenizerCodec(tokenizer)

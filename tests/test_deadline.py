@@ -78,7 +78,7 @@ def test_one_that_is_far_away_changes_nothing(engine: TransformersEngine, plain:
 CALLERS = st.tuples(st.none() | st.integers(0, 40), st.sampled_from(SPOILINGS), st.integers(1, 8))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.tuples(CALLERS, CALLERS, CALLERS))
 def test_rows_of_others_that_share_the_steps_notice_nothing(
     engine: TransformersEngine, plain: list[list[int]], callers: tuple[tuple[int | None, Spoiling, int], ...]

@@ -65,7 +65,7 @@ any_region = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(any_region, max_size=6), recognition, layout, st.integers(0, 9))
 def test_any_noise_on_any_draft_gives_a_sound_draft(regions, how, where, seed):
     drafter = Noise(NoiseConfig("pdftext", {}, seed, layout=where, recognition=how))
@@ -75,7 +75,7 @@ def test_any_noise_on_any_draft_gives_a_sound_draft(regions, how, where, seed):
     assert all(r.label in {x.label for x in regions} for r in draft.regions)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 999))
 def test_misread_cells_and_formulas_still_parse(rate: float, spaces: float, seed: int):
     how = RecognitionNoise(rate, space_loss=spaces)
@@ -92,7 +92,7 @@ def test_misread_cells_and_formulas_still_parse(rate: float, spaces: float, seed
     assert [re.match(r"\s*(?:-|1\.) ", i)[0] for i in items] == ["- ", "  - ", "1. "]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(strengths, strengths, strengths, st.integers(0, 99))
 def test_tables_stay_tables_when_rows_are_lost_cells_swapped_and_regions_cut(lines, swaps, cut, seed):
     drafter = Noise(

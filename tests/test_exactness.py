@@ -108,7 +108,7 @@ def test_drafts_never_change_the_output_of_a_ragged_batch(
     assert decoded(engine(architecture), matchers) == expected
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     seed=st.integers(0, 10_000),
     width=st.integers(1, 40),

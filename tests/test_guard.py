@@ -37,7 +37,7 @@ def test_a_loop_is_found_and_its_first_copy_kept(period: int) -> None:
     assert loop.seen <= len(before) + max(SPAN, COPIES * period) + EVERY
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=5), st.integers(1, 100), st.integers(0, 400))
 def test_it_stops_at_the_same_token_whatever_the_steps(sizes: list[int], period: int, before: int) -> None:
     tokens = text(before) + text(period, seed=2) * (2000 // period)

@@ -95,9 +95,7 @@ def _room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_room")
 def test_no_page_is_claimed_twice_and_none_is_lost_whoever_dies_when():
-    Crew.TestCase.settings = settings(
-        max_examples=6, stateful_step_count=16, deadline=None, suppress_health_check=list(HealthCheck)
-    )
+    Crew.TestCase.settings = settings(max_examples=6, stateful_step_count=16, suppress_health_check=list(HealthCheck))
     Crew.TestCase("runTest").runTest()
 
 

@@ -172,7 +172,7 @@ PIECES = st.sampled_from(
 @pytest.mark.parametrize("name", CODECS)
 @given(drafts=st.lists(st.lists(PIECES, max_size=5).map("".join), max_size=4), output=st.lists(PIECES, max_size=9),
        limit=st.integers(1, 40))  # fmt: skip
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_any_draft_and_output_can_be_matched(name: str, drafts: list[str], output: list[str], limit: int) -> None:
     made = CODECS[name]()
     matcher = build(DecodeSettings(), tuple(drafts), made, '"}, ')

@@ -39,7 +39,7 @@ def run(
 @pytest.mark.parametrize("name", CODECS)
 @pytest.mark.parametrize("matching", ["aligned", "paper"])
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_any_draft_and_any_output(matching: str, name: str, data: st.DataObject) -> None:
     codec = CODECS[name]()
     drafts = tuple(data.draw(st.lists(TEXTS, max_size=5)))

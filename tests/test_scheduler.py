@@ -103,9 +103,7 @@ arrivals = st.lists(
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@settings(
-    max_examples=5, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
-)  # shrinking takes minutes
+@settings(max_examples=5, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking takes minutes
 @given(arrivals, st.integers(1, 5), st.sampled_from([1, 150, 400, 100_000]), st.integers(0, 1000))
 def test_rows_that_come_and_go_say_what_they_say_alone(
     architecture: str,

@@ -55,7 +55,6 @@ def test_code_is_left_alone() -> None:
 
 
 @given(st.text("abc .", min_size=5, max_size=60), st.text("xyz <>/|\n", min_size=1, max_size=80), st.integers(12, 60))
-@settings(deadline=None)
 def test_a_repeating_tail_stays_once(head: str, unit: str, times: int) -> None:
     looped = f"{head}#{unit * times}"
     if len(unit) * (times - 1) < 60:
@@ -67,7 +66,7 @@ def test_a_repeating_tail_stays_once(head: str, unit: str, times: int) -> None:
 
 
 @given(st.text(max_size=200), st.sampled_from(["eos", "length", "loop"]), st.sampled_from([HTML, MARKDOWN]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_cleaning_never_raises(text: str, reason: str, dialect: Dialect) -> None:
     clean(text, dialect, reason)  # type: ignore[arg-type]
 
@@ -78,7 +77,7 @@ def test_cleaning_never_raises(text: str, reason: str, dialect: Dialect) -> None
         max_size=30,
     )
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_every_table_tag_is_closed_in_order(tokens: list[str]) -> None:
     text = clean(" ".join(tokens), HTML)
     open_tags: list[str] = []

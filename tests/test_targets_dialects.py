@@ -120,7 +120,7 @@ DIALECTS = st.sampled_from([HTML, MARKDOWN, TINY])
 
 
 @given(REGIONS, DIALECTS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @example(region(Label.TABLE, "<table><tr><td>x<y and more</table>"), HTML)
 @example(region(Label.LIST, "-\n1.\n*"), MARKDOWN)
 def test_rendering_never_raises(r: Region, dialect: Dialect) -> None:
@@ -128,7 +128,7 @@ def test_rendering_never_raises(r: Region, dialect: Dialect) -> None:
 
 
 @given(REGIONS, st.sampled_from([HTML, MARKDOWN]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @example(region(Label.TEXT, "ﬀ ﬁ ﬂ ﬃ ﬄ ﬅ ﬆ"), HTML)
 def test_no_word_is_lost_or_reordered(r: Region, dialect: Dialect) -> None:
     if re.search("<[/a-z]", r.text.lower()):  # a text that spells a tag cannot be told from one
@@ -147,7 +147,6 @@ GRIDS = st.lists(st.lists(CELLS, min_size=1, max_size=4), min_size=1, max_size=4
 
 
 @given(GRIDS)
-@settings(deadline=None)
 def test_an_html_table_in_the_minimal_dialect_stays_as_it_is(grid: list[list[str]]) -> None:
     """What the model writes, read back as a region, renders to what the model writes."""
     written = html_table([[Cell(c) for c in row] for row in grid])
@@ -172,7 +171,6 @@ def test_at_equal_text_every_kind_of_draft_is_what_the_model_writes(tokens: list
 
 
 @given(TEXT, DIALECTS)
-@settings(deadline=None)
 def test_normalising_twice_changes_nothing(text: str, dialect: Dialect) -> None:
     once = normalise(text, dialect)
     assert normalise(once, dialect) == once

@@ -153,7 +153,7 @@ BLOCKS = st.lists(st.builds(Block, st.sampled_from(PLAIN_LABELS), TEXTS, BOXES),
 
 @pytest.mark.parametrize("name", LAYOUTS)
 @given(blocks=BLOCKS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_was_written_is_read_back(name: str, blocks: list[Block]) -> None:
     layout = LAYOUTS[name]
     found = layout.read(joined(layout, *blocks))
@@ -164,7 +164,7 @@ def test_what_was_written_is_read_back(name: str, blocks: list[Block]) -> None:
 
 @pytest.mark.parametrize("name", LAYOUTS)
 @given(blocks=BLOCKS, cut=st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_of_an_output_cut_anywhere_all_that_is_there_is_kept(name: str, blocks: list[Block], cut: float) -> None:
     layout = LAYOUTS[name]
     whole = joined(layout, *blocks)
@@ -191,7 +191,7 @@ PIECES = [
 @given(text=st.text(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example(text='[{"bbox": [1e400, 2, 3, 4], "category": 5, "text": ["a"]}, 7, {"text": "\\ud800"}]')
 @example(text="[" * 5000)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_output_is_too_broken_to_be_read(name: str, text: str) -> None:
     dialect = Dialect(layout=LAYOUTS[name])
     for region in page_regions(text, dialect.layout, (0.5, 2.0)):
@@ -344,7 +344,7 @@ def texts(rows: list[list[Cell]]) -> list[str]:
 
 
 @given(GRIDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_cell_is_lost_between_html_and_otsl(rows: list[list[Cell]]) -> None:
     grid = otsl_grid(otsl_table(rows, heads=True))
     assert texts(grid) == texts(rows)
@@ -355,7 +355,7 @@ def test_no_cell_is_lost_between_html_and_otsl(rows: list[list[Cell]]) -> None:
 
 
 @given(GRIDS, st.booleans(), st.booleans(), st.sampled_from(["td", "th", "thead"]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_html_of_any_style_reads_back(rows: list[list[Cell]], lines: bool, body: bool, head: str) -> None:
     style = HtmlStyle("\n" * lines, "  " * lines, ' border="1"', head, body, columns_first=body)  # type: ignore[arg-type]
     plain = [[replace(cell, head=False) for cell in row] for row in rows]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hsdkit.draft_files import load_drafts
@@ -93,7 +93,7 @@ def a_page(number: int, text: str = "some text", tokens: int = 4) -> PageResult:
     return PageResult(number, text, text, "eos", "hsd", width=10, height=20, draft=draft, stages=(stage,), seconds=9.0)
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 @given(documents)
 def test_a_document_survives_json(document: DocumentResult):
     assert DocumentResult.from_json(document.to_json()) == document
@@ -104,7 +104,7 @@ def write(folder: Path, name: str, document: DocumentResult, drafts: bool = Fals
     return write_document(folder, name, head, lambda: (dumps(page_to_json(p)) for p in document.pages), drafts=drafts)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(documents)
 def test_what_is_written_is_what_to_json_says(tmp_path_factory: pytest.TempPathFactory, document: DocumentResult):
     folder = tmp_path_factory.mktemp("out")
@@ -236,7 +236,7 @@ def test_totals_count_what_the_glossary_says():
     assert sum(total.seconds.values()) == pytest.approx(total.wall)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(st.lists(pages, max_size=4))
 def test_totals_of_parts_add_up(several: list[PageResult]):
     whole = Totals.over(several)
