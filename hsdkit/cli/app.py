@@ -40,7 +40,7 @@ class Commands(TyperGroup):
             raise typer.Exit(2 if isinstance(e, ConfigError) else 1) from None
         except (typer.Exit, typer.Abort, EOFError, BrokenPipeError):
             raise
-        except Exception as e:
+        except Exception as e:  # a bug is one line too, whatever it raises
             if console.is_usage_error(e):
                 console.explain_dashes(e)
                 raise

@@ -85,7 +85,7 @@ def _loads(out: Console, overrides: list[str]) -> bool:
         made = pipeline.versions()
     except ConfigError:
         raise
-    except Exception as e:
+    except Exception as e:  # plugins and libraries raise anything; which, is what a doctor is to say
         out.print(f"[bold red]cannot run[/] {names}: {plain(cause(e))}", soft_wrap=True)
         return False
     model = f"{made.get('dtype', '')} on {made.get('device', '')}"
