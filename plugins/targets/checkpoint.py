@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hsdkit.errors import TargetError
-from hsdkit.hub import must_be_fetched
+from hsdkit.hub import is_hub_id, must_be_fetched
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +51,7 @@ class Checkpoint:
             raise self.error("no model is given", "set target.model to a checkpoint folder or a Hugging Face id")
         folder = Path(self.name).expanduser()
         if not folder.is_dir():
-            looks_local = folder.is_absolute() or self.name.startswith((".", "~")) or self.name.count("/") != 1
-            if looks_local or folder.exists():
+            if not is_hub_id(self.name) or folder.exists():
                 raise self.error("no such folder", "set target.model to a checkpoint folder or a Hugging Face id")
             if self.trust_remote_code and not _COMMIT.fullmatch(self.revision or ""):
                 raise self.error(
