@@ -12,7 +12,7 @@ if not (canvas.FONT_ROOT / "lato").exists() or not words.DICTIONARY.exists():
     pytest.skip("needs the Debian fonts and the word list", allow_module_level=True)
 
 from training.export import export  # noqa: E402
-from training.learner import Learner, load_matching  # noqa: E402
+from training.learner import Learner, load_matching, with_slips  # noqa: E402
 from training.phases import JOINT, PHASES  # noqa: E402
 from training.tokenizer import train_tokenizer  # noqa: E402
 from training.train import WARM_UP, Machine, rate  # noqa: E402
@@ -83,3 +83,15 @@ def test_an_export_loads_with_the_auto_classes_and_reads(learner, tokenizer, tmp
     )
     assert inputs["input_ids"].shape == (1, 6 * 4 + 7)  # four anchors, both ends of the image, the start
     assert model.generate(**inputs, max_new_tokens=3).shape[1] > inputs["input_ids"].shape[1]
+
+
+def test_half_of_the_texts_read_on_from_wrong_tokens_of_their_own_page():
+    torch.manual_seed(0)
+    ids = torch.arange(1, 101) + 1000 * torch.arange(400)[:, None]
+    lengths = torch.full((400,), 50)
+    read = with_slips(ids, lengths)
+    changed = read != ids
+    assert changed.any(1).float().mean() == pytest.approx(0.5, abs=0.1)
+    assert changed[changed.any(1)].float().mean() == pytest.approx(0.06, abs=0.01)
+    assert (read // 1000 == ids // 1000).all()  # of the same page
+    assert (read[changed] % 1000 <= 50).all()  # and no padding

@@ -46,7 +46,7 @@ class Learner(nn.Module):
         if phase.half != "vision":
             arrays = (batch.ids, batch.places, batch.lengths)
             ids, places, lengths = (torch.from_numpy(x).to(device) for x in arrays)
-            reading = read(self.model, cells, ids, places, lengths, plan, table)
+            reading = read(self.model, cells, with_slips(ids, lengths), places, lengths, plan, table)
             parts["token"], parts["tokens"] = token_loss(reading.hidden, table, ids, lengths)
             parts["pointer"] = reading.pointer
             loss = loss + parts["token"] + phase.pointer * reading.pointer
@@ -61,6 +61,16 @@ class Learner(nn.Module):
             "both": ("oracle",),
         }[phase.half]
         return {n: p for n, p in self.named_parameters() if not any(s in n for s in skip)}
+
+
+def with_slips(ids: torch.Tensor, lengths: torch.Tensor, share: float = 0.06) -> torch.Tensor:
+    """Texts (B, T) to read on from: in half of them a share of the tokens is another one of the same page.
+
+    At work the model reads on from its own mistakes, so it must trust the page and its place more than the last words.
+    """
+    others = ids.gather(1, (torch.rand(ids.shape) * lengths[:, None]).long())
+    wrong = (torch.rand(ids.shape) < share) & (torch.rand(len(ids), 1) < 0.5)
+    return torch.where(wrong, others, ids)
 
 
 def optimizers(parameters: dict[str, nn.Parameter]) -> list[torch.optim.Optimizer]:

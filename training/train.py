@@ -40,13 +40,15 @@ CHECKPOINT_SECONDS = 120
 class Machine:
     """What trains: `ranks` processes of one thread on a CPU, or one process on a GPU.
 
-    workers: processes that draw pages, each rank; batch: factor on the batch sizes of the phases.
+    workers: processes that draw pages, each rank; batch: factor on the batch sizes of the phases; accumulate: batches
+    a step of the optimizer.
     """
 
     device: str = "cpu"
     ranks: int = 2
     workers: int = 1
     batch: int = 1
+    accumulate: int = 1
 
     def __post_init__(self) -> None:
         if self.ranks > 1 and (self.workers > 1 or self.device != "cpu"):
@@ -125,10 +127,12 @@ def run_phase(
     saved_at, last_time = elapsed, time.time()
     with _batches(run, phase, machine, rank, seed, step) as queue:
         while elapsed < budget:
-            batch = queue.get()
-            with torch.autocast(machine.device, torch.bfloat16):
-                parts = learner.losses(batch, phase, machine.device)
-            parts["loss"].backward()
+            for _ in range(machine.accumulate):
+                batch = queue.get()
+                with torch.autocast(machine.device, torch.bfloat16):
+                    parts = learner.losses(batch, phase, machine.device)
+                (parts["loss"] / machine.accumulate).backward()
+                log.add(parts, machine.ranks * len(batch.ids), machine.ranks * int(batch.lengths.sum()))
             now = time.time()
             # A stopped process (SIGSTOP) must not eat the schedule, so one step counts for at most a minute.
             elapsed, last_time = elapsed + min(60.0, now - last_time), now
@@ -143,7 +147,6 @@ def run_phase(
                     optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
             step += 1
-            log.add(parts, machine.ranks * len(batch.ids), machine.ranks * int(batch.lengths.sum()))
             log.show(elapsed, step, lr, norm)
             if rank == 0 and (elapsed - saved_at > CHECKPOINT_SECONDS or elapsed >= budget):
                 _save(checkpoint, learner, optimizer_list, elapsed, step)
@@ -264,6 +267,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, help="training processes; default 2 on a CPU, 1 on a GPU")
     parser.add_argument("--workers", type=int, default=1, help="processes that draw pages, each rank")
     parser.add_argument("--batch", type=int, default=1, help="factor on the batch sizes")
+    parser.add_argument("--accumulate", type=int, default=1, help="batches a step: for late, long decays")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the minutes of every phase")
     parser.add_argument("--start", type=Path, help="phase: take the weights that fit from this checkpoint")
     parser.add_argument("--minutes", type=float, help="phase: instead of its own")
@@ -276,7 +280,7 @@ def main() -> None:
     run: Path = options.run
     load_tokenizer(run / "tokenizer.json")
     ranks = options.ranks or (2 if options.device == "cpu" else 1)
-    machine = Machine(options.device, ranks, options.workers, options.batch)
+    machine = Machine(options.device, ranks, options.workers, options.batch, options.accumulate)
     if options.what == "align":
         align(run)
     elif options.what == "all":
