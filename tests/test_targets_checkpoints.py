@@ -72,10 +72,29 @@ def test_weights_that_lack_tensors(checkpoint: Checkpoints, tmp_path: Path) -> N
 
     folder = copy(checkpoint("qwen3_vl"), tmp_path / "lacking")
     weights = load_file(folder / "model.safetensors")
-    lost = next(k for k in weights if "mlp" in k)
-    del weights[lost]
+    lost = sorted(k for k in weights if "mlp" in k)[:4]
+    for name in lost:
+        del weights[name]
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    assert "lack 1 tensors" in error_of(folder)
+    assert f"lack 4 tensors of a Qwen3VLForConditionalGeneration (first: {', '.join(lost[:3])})" in error_of(folder)
+
+
+def test_weights_with_tensors_that_the_model_has_not(
+    checkpoint: Checkpoints, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = copy(checkpoint("qwen3_vl"), tmp_path / "more")
+    weights = load_file(folder / "model.safetensors")
+    assert target_of(qwen3_vl.PROFILE, str(folder)).model is not None
+    assert not caplog.messages
+    more = {f"model.language_model.layers.{i}.extra.weight": torch.zeros(2) for i in range(7, 11)}
+    save_file(weights | more, folder / "model.safetensors", metadata={"format": "pt"})
+    assert target_of(qwen3_vl.PROFILE, str(folder)).model is not None
+    assert caplog.messages == [
+        f"target 'qwen3_vl': {folder}: its weights have 4 tensors that no Qwen3VLForConditionalGeneration has "
+        f"(first: {', '.join(sorted(more)[:3])}); they are not used"
+    ]
 
 
 @pytest.mark.parametrize("name", ["qwen2_5_vl", "qwen3_vl", *DOCUMENT_MODELS])

@@ -198,9 +198,14 @@ class Checkpoint:
         model, info = loaded
         if missing := sorted(info["missing_keys"]):
             raise self.error(
-                f"its weights lack {len(missing)} tensors of a {type(model).__name__} (first: {missing[0]})",
+                f"its weights lack {len(missing)} tensors of a {type(model).__name__} (first: {_few(missing)})",
                 "download it again, or set target.model to a complete checkpoint",
             )
+        if unexpected := sorted(info["unexpected_keys"]):  # without those that the class knows to be of no use
+            log.warning(
+                "target %r: %s: its weights have %d tensors that no %s has (first: %s); they are not used",
+                self.target, self.name, len(unexpected), type(model).__name__, _few(unexpected),
+            )  # fmt: skip
         return model.eval()
 
     def _class(self, name: str) -> Any:
@@ -271,6 +276,10 @@ def _quiet(logging: Any) -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if bar:
             logging.enable_progress_bar()
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3])
 
 
 def _first_line(e: Exception) -> str:
