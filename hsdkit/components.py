@@ -17,10 +17,12 @@ ALL_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A module a component imports when it is used, and the extra of which distribution brings it."""
+    """A module a component imports when it is used, and the extra of which distribution brings it. `without` says how
+    the component can be used where the module is not installed; "" for not at all."""
 
     module: str
     install: str
+    without: str = ""
 
     @property
     def installed(self) -> bool:
@@ -77,7 +79,8 @@ class Component:
 
     @property
     def missing(self) -> tuple[Requirement, ...]:
-        return tuple(r for r in self.requires if not r.installed)
+        """What it cannot be used without."""
+        return tuple(r for r in self.requires if not r.without and not r.installed)
 
     @property
     def install(self) -> str:

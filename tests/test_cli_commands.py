@@ -6,13 +6,18 @@ import inspect
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import hsdkit, shell
+from rich.text import Text
 from toys import TOY, blank_pdf
+
+from hsdkit.cli.plugins import readiness
+from hsdkit.components import Component, Requirement
 
 HEAVY = ("torch", "transformers", "onnxruntime", "rapidocr", "numpy", "PIL", "pypdfium2")
 
@@ -29,6 +34,14 @@ def test_plugins_lists_kind_name_package_version_and_state(workplace: Path):
     assert "toy" in only
     assert not any(line.startswith("drafter") for line in only.splitlines())
     assert hsdkit("plugins", "printer").exit_code == 2
+
+
+def test_what_is_ready_in_part_says_how_and_what_the_rest_needs():
+    with_server = Requirement("surely_not_installed", "hsdkit[far]", without="with engine.url=")
+    engine = Component("engine", "far", "", dict, dict, requires=(with_server, Requirement("json", "hsdkit")))
+    said = Text.from_markup(readiness(engine)).plain
+    assert said == 'ready with engine.url=; else needs surely_not_installed: pip install "hsdkit[far]"'
+    assert Text.from_markup(readiness(replace(engine, requires=()))).plain == "ready"
 
 
 def test_plugins_tells_targets_whose_weights_are_not_here_yet(tmp_path: Path):

@@ -75,12 +75,14 @@ def _fetches(component: Component) -> bool:
 
 
 def readiness(component: Component) -> str:
-    """`ready`, or what to install, with rich markup."""
-    if component.environment and not component.missing:
+    """`ready`, or how it is and what to install for the rest, or what to install, with rich markup."""
+    if component.missing:
+        modules = ", ".join(r.module for r in component.missing)
+        return f"[yellow]needs {plain(modules)}:[/] {plain(component.install)}"
+    if component.environment:
         from hsdkit.cli.drafter import environment_state
 
         return environment_state(component.environment)
-    if not component.missing:
-        return "[green]ready[/], weights are fetched on first use" if _fetches(component) else "[green]ready[/]"
-    modules = ", ".join(r.module for r in component.missing)
-    return f"[yellow]needs {plain(modules)}:[/] {plain(component.install)}"
+    partly = [r for r in component.requires if not r.installed]
+    without = "".join(plain(f' {r.without}; else needs {r.module}: pip install "{r.install}"') for r in partly)
+    return f"[green]ready[/]{without}{', weights are fetched on first use' * _fetches(component)}"

@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from hsdkit import hookimpl
-from hsdkit.components import Component
+from hsdkit.components import Component, Requirement
 from hsdkit.errors import ConfigError, TargetError
 from hsdkit.protocols import Decoded, DecodeRequest, DecodeSettings, OnText, Target
 
@@ -308,7 +308,8 @@ def hsdkit_components() -> Iterable[Component]:
     yield Component(
         kind="engine",
         name="vllm",
-        summary='vLLM, exact: in this process (pip install "hsdkit[vllm]") or a server (engine.url=...)',
+        summary="vLLM, exact: in this process or a server (engine.url=...)",
         config=VllmConfig,
         factory=VllmEngine,
+        requires=(Requirement("vllm", "hsdkit[vllm]", without="with engine.url="),),
     )
