@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from test_roofline_steps import SHAPE, bench_json, page_stage
 from toys import blank_pdf
 
 import hsdkit.roofline.calibrate as calibrate
+import hsdkit.roofline.time_engine as time_engine
 from hsdkit.benchmarks import Item
 from hsdkit.errors import DocumentError
 from hsdkit.evaluation.record import Record, SideRecord
@@ -141,8 +144,10 @@ def test_predictions_are_checked_on_pages_left_out(recording: Path, monkeypatch:
     recording.write_text(json.dumps(data))
     result = hsdkit("whatif", "bench.json", "check=true")
     assert result.exit_code == 0
-    # Two pages alike: what the one took is what the other takes, and each side has its own host's time.
     assert "page: all pages together" in result.output
+    # That model has no weights to be measured.
+    assert "the recorded model is not measured here" in result.stderr
+    assert "predicted from its own steps, from the model's config and this CPU" in result.stdout
     held = json.loads(hsdkit("whatif", "bench.json", "check=true", "--json").stdout)
     assert [(h["page"], h["side"]) for h in held] == [
         (1, "autoregressive"),
@@ -150,9 +155,27 @@ def test_predictions_are_checked_on_pages_left_out(recording: Path, monkeypatch:
         (2, "autoregressive"),
         (2, "page"),
     ]
-    total = sum(h["predicted"] for h in held)
-    assert total == pytest.approx(sum(h["measured"] for h in held))
+    # Two pages alike: what is right for the one is for the other.
+    assert [h["predicted"] for h in held[:2]] == pytest.approx([h["predicted"] for h in held[2:]])
+    assert [h["rounds"] for h in held] == [[0.5, 0.7]] * 4
     assert "leave device out" in hsdkit("whatif", "bench.json", "check=true", "device=A100").stderr
+
+
+@pytest.mark.parametrize("more", [[], ["check=true"]])
+def test_for_this_machine_the_recorded_model_itself_is_measured(
+    recording: Path, checkpoint: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    quick: Any = lambda dtype, threads: MACHINE  # noqa: E731
+    monkeypatch.setattr(calibrate, "calibrate", quick)
+    monkeypatch.setattr(time_engine, "measure_engine", partial(time_engine.measure_engine, seconds=0))
+    data = json.loads(recording.read_text())
+    data["settings"]["target"] = {"name": "qwen3_vl", "model": str(checkpoint("qwen3_vl"))}
+    data["traces"] += [trace | {"page": 2} for trace in data["traces"]]
+    recording.write_text(json.dumps(data))
+    result = hsdkit("whatif", "bench.json", *more)
+    assert result.exit_code == 0
+    assert "the recorded model" in result.stdout
+    assert "not measured" not in result.stderr
 
 
 def test_an_evaluation_is_a_recording_of_both_its_sides(workplace: Path) -> None:

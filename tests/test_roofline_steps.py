@@ -127,18 +127,29 @@ def sample(seconds: float, round_: int, steps: tuple[tuple[int, int], ...] = ((4
     return Sample("a.pdf", 1, round_, "page", 0.0, seconds, Output((5,), "eos", (stage,), 1.0))
 
 
-def test_traces_keep_steps_not_texts_and_the_fastest_round() -> None:
-    (trace,) = traces([sample(0.3, 0), sample(0.1, 1), sample(0.2, 2), sample(0.01, 3, steps=((4, 1), (0, 0)))])
+def test_traces_keep_steps_not_texts_and_the_median_round() -> None:
+    (trace,) = traces([sample(0.3, 0), sample(0.1, 1), sample(0.2, 2, steps=((4, 1), (0, 0)))])
     (stage,) = trace.stages
-    assert [(s.nodes, s.accepted, s.seconds) for s in stage.sequences[0].steps] == [(4, 2, 0.1), (0, 0, 0.1)]
-    assert stage.times == StageTimes(0.1, 0.1, 0.1, 0.1)
+    assert [(s.nodes, s.accepted, s.seconds) for s in stage.sequences[0].steps] == [(4, 1, 0.2), (0, 0, 0.2)]
+    assert stage.times == StageTimes(0.2, 0.2, 0.2, 0.2)
+    assert (trace.draft, trace.rounds) == (0.2, (0.3, 0.1, 0.2))
     assert (stage.sequences[0].tokens, stage.sequences[0].text, stage.sequences[0].prompt_tokens) == ((), "", 10)
+
+
+def test_of_two_rounds_the_faster_one_is_kept_and_crops_count_as_decoding() -> None:
+    crop, page = StageResult("regions", (), StageTimes(1, 2, 4, 3)), StageResult("page", (), StageTimes(8, 16, 32, 0))
+    slow = Sample(
+        "a.pdf", 1, 1, "hsd", 0.0, 0.0, Output((5,), "eos", (crop, replace(page, times=StageTimes(0, 0, 64))), 1.0)
+    )
+    (trace,) = traces([replace(slow, output=Output((5,), "eos", (crop, page), 1.0)), slow])
+    assert trace.rounds == (1 + 2 + 4 + 32, 1 + 2 + 4 + 64)
+    assert trace.stages == (crop, page)
 
 
 def bench_json(folder: Path, **change: object) -> Path:
     sides_ = {"autoregressive": page_stage(*[(0, 0)] * 5), "generate": page_stage((0, 0)), "page": page_stage((4, 4))}
     lines = [
-        {"document": "a.pdf", "page": 1, "side": n, "draft": 0.0, "stages": [stage_to_json(s)]}
+        {"document": "a.pdf", "page": 1, "side": n, "draft": 0.0, "rounds": [0.5, 0.7], "stages": [stage_to_json(s)]}
         for n, s in sides_.items()
     ]
     data = {
@@ -156,6 +167,7 @@ def bench_json(folder: Path, **change: object) -> Path:
 def test_a_bench_holds_both_sides(tmp_path: Path) -> None:
     records = load([bench_json(tmp_path)])
     assert (records.sides, records.threads, records.on_cpu) == (["autoregressive", "page"], 1, True)
+    assert {p.rounds for p in records.pages} == {(0.5, 0.7)}
     plain, page = sides(records)
     assert (plain.forwards, page.forwards) == (5, 1)
     assert plain.measured_page.decode == pytest.approx(0.4)

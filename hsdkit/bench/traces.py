@@ -1,28 +1,31 @@
 """What each side did on each page, step by step: the record that predictions for other devices and models start from.
 
-Of several rounds with the same steps, each step counts with its fastest run: on a shared machine others only ever add.
+Of several rounds the one that took the median time counts, as it was: its steps and its times belong together. Rounds
+may differ in their steps, as budgets follow the clock, so they are not mixed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import median, median_low
 
 from hsdkit.bench.sample import Sample
-from hsdkit.results import SequenceResult, StageResult, StageTimes, Step
+from hsdkit.results import SequenceResult, StageResult
 
 
 @dataclass(frozen=True, slots=True)
 class PageTrace:
-    """Of one side on one page: the median seconds of drafting, and its stages without texts and token ids, their times
-    the least of the rounds."""
+    """Of one side on one page: the median seconds of drafting; the stages of the median round without texts and token
+    ids (of an even number of rounds, of the faster one in the middle); and `rounds`, the seconds of decoding
+    (`decoding_seconds`) in each round, in order."""
 
     document: str
     page: int
     side: str
     draft: float
     stages: tuple[StageResult, ...]
+    rounds: tuple[float, ...]
 
 
 def traces(samples: Iterable[Sample]) -> list[PageTrace]:
@@ -30,31 +33,20 @@ def traces(samples: Iterable[Sample]) -> list[PageTrace]:
     groups: dict[tuple[str, int, str], list[Sample]] = {}
     for s in samples:
         groups.setdefault((s.document, s.page, s.side), []).append(s)
-    return [
-        PageTrace(*key, median(s.draft for s in rounds), _stages([s.output.stages for s in rounds]))
-        for key, rounds in groups.items()
-    ]
+    return [_trace(key, rounds) for key, rounds in groups.items()]
 
 
-def _stages(rounds: Sequence[tuple[StageResult, ...]]) -> tuple[StageResult, ...]:
-    """The first round's, with the times of all rounds that took the same steps (budgets may follow the clock)."""
-    first = rounds[0]
-    alike = [other for other in rounds if list(map(_shape, other)) == list(map(_shape, first))]
-    return tuple(_stage([other[i] for other in alike]) for i in range(len(first)))
+def decoding_seconds(stages: Iterable[StageResult]) -> float:
+    """Of verification, and of the images and prompts of region crops: all but the image and prompt of the page."""
+    return sum(s.times.decode if s.name == "page" else s.times.total for s in stages)
 
 
-def _shape(stage: StageResult) -> list[list[tuple[int, int]]]:
-    return [[(step.nodes, step.accepted) for step in q.steps] for q in stage.sequences]
+def _trace(key: tuple[str, int, str], rounds: Sequence[Sample]) -> PageTrace:
+    seconds = [decoding_seconds(s.output.stages) for s in rounds]
+    usual = rounds[seconds.index(median_low(seconds))]
+    stages = tuple(replace(stage, sequences=tuple(map(_bare, stage.sequences))) for stage in usual.output.stages)
+    return PageTrace(*key, median(s.draft for s in rounds), stages, tuple(seconds))
 
 
-def _stage(rounds: Sequence[StageResult]) -> StageResult:
-    first = rounds[0]
-    times = StageTimes(*(min(getattr(r.times, n) for r in rounds) for n in ("encode", "prefill", "decode", "host")))
-    sequences = tuple(_sequence([r.sequences[i] for r in rounds]) for i in range(len(first.sequences)))
-    return replace(first, times=times, sequences=sequences)
-
-
-def _sequence(rounds: Sequence[SequenceResult]) -> SequenceResult:
-    columns = zip(*(q.steps for q in rounds), strict=True)
-    steps: tuple[Step, ...] = tuple(replace(same[0], seconds=min(s.seconds for s in same)) for same in columns)
-    return replace(rounds[0], tokens=(), text="", pieces=(), steps=steps)
+def _bare(sequence: SequenceResult) -> SequenceResult:
+    return replace(sequence, tokens=(), text="", pieces=())

@@ -183,7 +183,8 @@ def _summary_json(s: Summary) -> dict[str, Any]:
 
 def _trace_json(t: PageTrace) -> dict[str, Any]:
     stages = [stage_to_json(stage) for stage in t.stages]
-    return {"document": t.document, "page": t.page, "side": t.side, "draft": t.draft, "stages": stages}
+    at = {"document": t.document, "page": t.page, "side": t.side}
+    return at | {"draft": t.draft, "rounds": list(t.rounds), "stages": stages}
 
 
 def _sample_json(s: Sample) -> dict[str, Any]:

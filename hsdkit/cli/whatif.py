@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,24 +13,26 @@ import typer
 
 from hsdkit.cli import console
 from hsdkit.cli.run import split_arguments
-from hsdkit.errors import ConfigError
+from hsdkit.errors import ConfigError, HsdkitError
 from hsdkit.suggestions import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from hsdkit.roofline import Machine, Records, Shape
+    from hsdkit.roofline import Machine, MeasuredEngine, Records, Shape, SideWork
 
 HELP = """Predict what a recorded run costs and gains on another device, with a model of another size.
 
 Reads the steps in NAME.json of `hsdkit run`, in bench.json of `hsdkit bench`
 or in a folder of `hsdkit eval` (which hold both sides, so that predictions
 stand beside measurements), and counts operations and bytes of every pass
-from the model's config.json. Nothing is loaded, no GPU is needed. The
-acceptance is that of the recording.
+from the model's config.json. No weights and no GPU are needed; for this
+machine the recorded model is loaded and measured. The acceptance is that of
+the recording.
 
 [bold]Options[/]
 
   device=NAME,...  A100, H100, H200, L4 (published peaks: times are lower
-                   bounds), cpu: this machine, measured for some seconds [dim](cpu)[/]
+                   bounds), cpu: this machine, measured for some seconds: the
+                   recorded model itself, else what follows from a config [dim](cpu)[/]
   model=MODEL      a config.json, a checkpoint folder, the name of a target or
                    a Hugging Face id [dim](the model of the recording)[/]
   dtype=TYPE       fp32, bf16, fp16, fp8 [dim](as recorded on cpu, bf16 elsewhere)[/]
@@ -137,20 +140,24 @@ def answer(question: Question, files: list[Path], as_json: bool) -> None:
     if not as_json:
         print_recording(out, records, shape, made, round(recorded_prompt * scale))
     found, told = [], ""
+    why_not = ""
     for name in question.devices:
         dtype = question.dtype or (records.dtype if name == CPU else "bf16")
-        machine = find_machine(name, dtype, question.threads or records.threads)
+        same = name == CPU and question.model is None and scale == 1 and dtype == records.dtype and records.on_cpu
+        threads = question.threads or records.threads
+        own, why_not = find_own(records, made, threads) if same else (None, why_not)
+        machine = own or find_machine(name, dtype, threads)
         predictions = [predict(side, shape, machine, dtype) for side in made]
-        same = name == CPU and question.model is None and scale == 1 and dtype == records.dtype
         if as_json:
-            found.append(figures(predictions, machine, dtype, same and records.on_cpu))
+            found.append(figures(predictions, machine, dtype, same))
         else:
             if dtype != told:
                 out.print(cost_table(predictions, dtype))
                 told = dtype
-            print_machine(out, shape, predictions, machine, dtype, same and records.on_cpu)
+            print_machine(out, shape, predictions, machine, dtype, same)
     elsewhere = question.devices != (CPU,)
     notes = notes_of(records, shape, made, question.model is not None, scale != 1, elsewhere)
+    notes += [why_not] if why_not else []
     if as_json:
         typer.echo(json.dumps({"model": shape.name, "predictions": found, "notes": notes}, indent=1))
     else:
@@ -161,16 +168,20 @@ def answer(question: Question, files: list[Path], as_json: bool) -> None:
 def check(question: Question, files: list[Path], as_json: bool) -> None:
     """Predict every recorded page from the others, for this machine, and print both."""
     from hsdkit.cli.check_output import figures, lines
-    from hsdkit.roofline import CPU, load
+    from hsdkit.roofline import CPU, load, sides
     from hsdkit.roofline.check import check as checked
 
     records = load(files)
     if not records.on_cpu:
         raise ConfigError("check=true: the recording was not made on a CPU, and only this CPU can be measured")
     shape = find_model(question, records)
-    machine = find_machine(CPU, records.dtype, question.threads or records.threads)
-    held = checked(records, shape, machine, records.dtype)
-    typer.echo(json.dumps(figures(held), indent=1) if as_json else "\n".join(lines(held)))
+    threads = question.threads or records.threads
+    own, why_not = find_own(records, sides(records), threads)
+    general = find_machine(CPU, records.dtype, threads)
+    held = checked(records, shape, own or general, records.dtype, general)
+    typer.echo(json.dumps(figures(held), indent=1) if as_json else "\n".join(lines(held, own is not None)))
+    if why_not:
+        console.warn(why_not)
 
 
 def find_model(question: Question, records: Records) -> Shape:
@@ -184,6 +195,21 @@ def find_model(question: Question, records: Records) -> Shape:
     if not name:
         raise ConfigError("the recording does not say which model made it: give model=")
     return find_shape(str(name), options.get("revision"))
+
+
+def find_own(records: Records, made: Sequence[SideWork], threads: int | None) -> tuple[MeasuredEngine | None, str]:
+    """The recorded model on this machine, measured now, from its own passes; or None and why it could not be."""
+    from hsdkit.roofline.steps import Work
+    from hsdkit.roofline.time_engine import measure_engine, recorded_engine
+
+    work = sum((part for side in made for part in (side.page, side.before)), Work())
+    if not work.passes:
+        return None, ""
+    with console.console().status("measuring the recorded model on this CPU"):
+        try:
+            return measure_engine(*recorded_engine(records.settings), work, threads), ""
+        except HsdkitError as e:
+            return None, f"the recorded model is not measured here ({e}): its times follow from its config alone"
 
 
 def find_machine(name: str, dtype: str, threads: int | None) -> Machine:

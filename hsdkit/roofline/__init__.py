@@ -3,6 +3,7 @@ Appendix B)."""
 
 from hsdkit.roofline.costs import BYTES, Cost, Pass, decoder_cost, vision_cost
 from hsdkit.roofline.devices import CPU, DEVICES, Device, Machine, device
+from hsdkit.roofline.measured_engine import MeasuredEngine
 from hsdkit.roofline.predict import Prediction, SideWork, Times, predict, sides, speedup_of_sums
 from hsdkit.roofline.records import Records, load
 from hsdkit.roofline.shape import Shape, read_shape
@@ -14,6 +15,7 @@ __all__ = [
     "Cost",
     "Device",
     "Machine",
+    "MeasuredEngine",
     "Pass",
     "Prediction",
     "Records",

@@ -33,7 +33,7 @@ _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 def calibrate(dtype: str = "fp32", threads: int | None = None, seconds: float = 12.0) -> MeasuredMachine:
     """Measure for about `seconds`, with so many CPU threads (None: as torch is set). Every pass is made several times,
     all in turn, so that a busy moment does not hit one kind alone, and the median counts: what a run has to expect."""
-    with _threads(threads):
+    with torch_threads(threads):
         timed = {
             (size, layers, cached): _timer(size, layers, cached, _TYPES[dtype])
             for size, layers, cached in [(0, 1, _NEAR), (0, 3, _NEAR), (1, 2, _NEAR), (1, 2, _FAR), (2, 2, _NEAR)]
@@ -124,7 +124,7 @@ def _timer(size: int, layers: int, cached: int, dtype: torch.dtype) -> Callable[
 
 
 @contextmanager
-def _threads(number: int | None) -> Iterator[None]:
+def torch_threads(number: int | None) -> Iterator[None]:
     before = torch.get_num_threads()
     if number:
         torch.set_num_threads(number)

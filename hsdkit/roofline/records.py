@@ -22,13 +22,15 @@ _UNKNOWN = "generate"
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """What `side` (a verifier) did on a page: seconds of drafting, and its stages."""
+    """What `side` (a verifier) did on a page: seconds of drafting, and its stages; `rounds` are the seconds of decoding
+    in each round where there were several, of which the stages are the median one."""
 
     document: str
     page: int
     side: str
     draft: float
     stages: tuple[StageResult, ...]
+    rounds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,14 @@ def _load(path: Path) -> Records:
 
 def _bench(data: dict[str, Any]) -> Records:
     pages = [
-        PageRecord(t["document"], t["page"], t["side"], t["draft"], tuple(map(stage_from_json, t["stages"])))
+        PageRecord(
+            t["document"],
+            t["page"],
+            t["side"],
+            t["draft"],
+            tuple(map(stage_from_json, t["stages"])),
+            tuple(t.get("rounds", ())),
+        )
         for t in data["traces"]
         if t["side"] != _UNKNOWN
     ]
