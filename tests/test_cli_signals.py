@@ -59,6 +59,19 @@ def test_streams_that_are_closed_or_full_do_not_end_a_run(workplace: Path, close
     assert len(load("out/a.json").pages) == 2
 
 
+@pytest.mark.parametrize("streams", [[2], [1, 2]])
+def test_a_run_goes_on_when_nobody_reads_along_any_more(workplace: Path, streams: list[int]):
+    blank_pdf(workplace / "a.pdf", 2)
+    (workplace / "bad.pdf").write_bytes(b"%PDF-1.7 nonsense")
+    ends = "import os; r, w = os.pipe(); os.close(r);" + ";".join(f"os.dup2(w, {n})" for n in streams)
+    process = shell("run", *TOY, "bad.pdf", "a.pdf", "--stream", before=ends)
+    assert process.returncode == 1  # for the bad one
+    assert load("out/a.json").ok
+    assert len(load("out/a.json").pages) == 2
+    assert Path("out/failures.jsonl").exists()
+    assert shell("run", *TOY, "a.pdf", "--fresh", "--stream", before=ends).returncode == 0
+
+
 def test_text_that_stdout_cannot_encode_costs_no_page(workplace: Path):
     blank_pdf(workplace / "a.pdf")
     process = shell(

@@ -22,10 +22,21 @@ _PIPED_WIDTH = 200
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
+class _Untiring(Console):
+    """Goes on in silence when whoever read along has gone: what is told on the way may not end the work."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())  # what others print there, and what is left in its buffer
+        os.close(nowhere)
+
+
 def console(stream: IO[str] | None = None) -> Console:
     """A rich console on `stream` (stderr by default); plain and wide when that is no terminal."""
     stream = stream or sys.stderr
-    return Console(file=stream, width=None if stream.isatty() else _PIPED_WIDTH, highlight=False)
+    kind = Console if stream is sys.stdout else _Untiring
+    return kind(file=stream, width=None if stream.isatty() else _PIPED_WIDTH, highlight=False)
 
 
 def plain(text: str) -> str:
