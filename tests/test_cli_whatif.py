@@ -192,9 +192,18 @@ def test_an_evaluation_is_a_recording_of_both_its_sides(workplace: Path) -> None
     found = load([folder])
     assert (found.sides, found.skipped, found.threads, found.max_rows) == (["page", "autoregressive"], 2, 2, 4)
     assert found.on_cpu
-    (folder / "sweep.json").write_text("{}")
-    with pytest.raises(DocumentError, match="a sweep keeps no steps"):
-        load([folder])
+
+
+def test_a_sweep_is_no_recording_and_is_said_to_be_none(workplace: Path) -> None:
+    cell = workplace / "swept" / "cells" / "0.json"
+    cell.parent.mkdir(parents=True)
+    cell.write_text("{}")
+    (workplace / "swept" / "sweep.json").write_text("{}")
+    for path in (workplace / "swept", workplace / "swept" / "sweep.json", cell):
+        with pytest.raises(
+            DocumentError, match="a sweep keeps no steps: record a combination of it with `hsdkit bench"
+        ):
+            load([path])
 
 
 def test_a_run_is_a_recording_too(workplace: Path) -> None:

@@ -8,7 +8,6 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle
-from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
@@ -24,6 +23,10 @@ _SIZES = ((64, 2, 128), (256, 8, 704), (768, 12, 2304))
 _NEAR, _FAR = 64, 1536
 #: No pass sees as much as the one before.
 _VARIED = 32
+#: The quantile of repeated measurements that counts: others on the machine only ever add.
+USUAL = 0.25
+#: Passes of one token that are made one after another.
+STREAK = 8
 #: Seconds for which a model makes passes in each of its turns.
 _TURN = 0.05
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -32,7 +35,8 @@ _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 @torch.inference_mode()
 def calibrate(dtype: str = "fp32", threads: int | None = None, seconds: float = 12.0) -> MeasuredMachine:
     """Measure for about `seconds`, with so many CPU threads (None: as torch is set). Every pass is made several times,
-    all in turn, so that a busy moment does not hit one kind alone, and the median counts: what a run has to expect."""
+    all in turn, so that a busy moment does not hit one kind alone, and the lower quartile counts: others on the machine
+    only ever add."""
     with torch_threads(threads):
         timed = {
             (size, layers, cached): _timer(size, layers, cached, _TYPES[dtype])
@@ -64,8 +68,9 @@ def calibrate(dtype: str = "fp32", threads: int | None = None, seconds: float = 
 
 
 def _usual(runs: dict[Any, Callable[[int], float]], patience: float) -> dict[Any, float]:
-    """The median of each model's passes of each width. Widths follow each other as in a run: passes of one shape again
-    and again are faster than any run's."""
+    """The usual seconds of each model's passes of each width. They follow each other as in a run: those of one token
+    one after another, as in plain decoding, and find the caches as they left them; others after one of another
+    shape."""
     found: dict[Any, list[float]] = {(*key, width): [] for key in runs for width in WIDTHS}
     begun = perf_counter()
     rounds = 0
@@ -74,11 +79,12 @@ def _usual(runs: dict[Any, Callable[[int], float]], patience: float) -> dict[Any
         for key, run in runs.items():
             spent = 0.0
             while spent < _TURN:
-                for width in WIDTHS:
+                run(1)
+                for width in (*[1] * STREAK, *WIDTHS[1:]):
                     seconds = run(width)
                     spent += seconds
                     found[*key, width].append(seconds)
-    return {key: median(times) for key, times in found.items()}
+    return {key: float(np.quantile(times, USUAL)) for key, times in found.items()}
 
 
 def _timer(size: int, layers: int, cached: int, dtype: torch.dtype) -> Callable[[int], float]:

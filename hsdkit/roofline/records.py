@@ -98,11 +98,16 @@ def load(paths: Iterable[Path]) -> Records:
 
 #: What a folder of `hsdkit eval` keeps its pages in, and what it ends with.
 _EVALUATION, _SUMMARY = "results.jsonl", "summary.json"
+#: What a folder of `hsdkit sweep` has, with a file a combination in a folder beside it.
+_SWEEP = "sweep.json"
 
 
 def _load(path: Path) -> Records:
-    if (path / "sweep.json").exists():
-        raise DocumentError(f"{path}: a sweep keeps no steps: record the pages with `hsdkit bench`")
+    if any((folder / _SWEEP).exists() for folder in (path, path.parent, path.parent.parent)):
+        raise DocumentError(
+            f"{path}: a sweep keeps no steps: record a combination of it with `hsdkit bench KEY=VALUE FILE`, with the "
+            "same options and files"
+        )
     if path.is_dir():
         path /= _EVALUATION
     try:

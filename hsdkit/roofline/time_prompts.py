@@ -12,8 +12,8 @@ from hsdkit.decoding.batch import best_tokens
 from hsdkit.decoding.cache import RaggedCache
 from hsdkit.decoding.protocol import TargetModel
 from hsdkit.protocols import DecodeRequest, Target
+from hsdkit.roofline.calibrate import USUAL
 from hsdkit.roofline.measured_engine import Line
-from hsdkit.roofline.time_steps import USUAL
 
 #: Inches: the width of the page, and the heights of the parts.
 _WIDTH, _HEIGHTS = 8.3, (0.7, 2.0, 5.0, 11.7)

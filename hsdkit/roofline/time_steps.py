@@ -17,13 +17,10 @@ from hsdkit.decoding.protocol import Candidate, TargetModel
 from hsdkit.decoding.row import Row
 from hsdkit.decoding.step import VerificationStep
 from hsdkit.protocols import DecodeSettings
+from hsdkit.roofline.calibrate import STREAK, USUAL
 
-#: The quantile that counts: others on the machine only ever add, and what they add to a run its own pages show.
-USUAL = 0.25
 #: No step sees as much as the one before, and rows of a batch differ in length as those of a run do.
 _VARIED, _APART = 32, 7
-#: Plain decoding makes narrow passes one after another, which find the caches as they left them.
-_STREAK = 8
 
 _SETTINGS = DecodeSettings(max_new_tokens=2**40, stop_loops=False)
 
@@ -33,7 +30,7 @@ def step_seconds(
 ) -> dict[tuple[int, int, int], float]:
     """Seconds in the model by (rows, width, cached tokens), all of which rise and start at one row and one token. All
     kinds take turns for about `patience` seconds, three times at least, so that a busy moment of the machine does not
-    hit one of them alone."""
+    hit one of them alone; steps of one token follow each other, as in plain decoding."""
     found: dict[tuple[int, int, int], list[float]] = {(r, k, c): [] for r in rows for k in widths for c in cached}
     batches = {r: _MadeUp(model, r, cached[-1] + widths[-1]) for r in rows}
     begun = perf_counter()
@@ -43,7 +40,7 @@ def step_seconds(
         for r, batch in batches.items():
             for c in cached:
                 batch.step(1, c)  # the caches hold what came before
-                for width in (*[1] * _STREAK, *widths[1:]):
+                for width in (*[1] * STREAK, *widths[1:]):
                     found[r, width, c].append(batch.step(width, c))
     return {key: float(np.quantile(times, USUAL)) for key, times in found.items()}
 
