@@ -55,6 +55,13 @@ def test_a_panic_at_start_is_told(home: Path):
 
 
 @pytest.mark.parametrize("option", ["timeout", "start_timeout", "max_pages"])
+def test_bounds_of_a_worker_are_refused_where_there_is_none(home: Path, option: str):
+    assert FakeConfig(via="environment", **{option: 7})
+    with pytest.raises(ValueError, match=rf"{option}=7: bounds a worker, .*prepare_seconds"):
+        FakeConfig(via="process", **{option: 7})
+
+
+@pytest.mark.parametrize("option", ["timeout", "start_timeout", "max_pages", "max_megabytes"])
 def test_bounds_that_no_clock_takes_are_refused(home: Path, option: str):
     for value in (0, -1, float("inf"), float("nan"), 1e300):
         with pytest.raises(ValueError, match=f"{option}=.*: must be above 0 and at most 1,000,000"):

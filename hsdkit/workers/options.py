@@ -36,9 +36,16 @@ class WorkerOptions:
             raise ValueError(f"url={self.url}: must begin with http:// or https://")
         if self.url and self.via not in ("auto", "server"):
             raise ValueError(f"via={self.via}: does not go with url={self.url}; leave one out")
+        defaults = {f.name: f.default for f in fields(self)}
         for name in ("timeout", "start_timeout", "max_pages", "max_megabytes"):
-            if not 0 < getattr(self, name) <= _MOST:
-                raise ValueError(f"{name}={getattr(self, name)}: must be above 0 and at most {_MOST:,}")
+            value = getattr(self, name)
+            if not 0 < value <= _MOST:
+                raise ValueError(f"{name}={value}: must be above 0 and at most {_MOST:,}")
+            if self.via == "process" and value != defaults[name]:
+                raise ValueError(
+                    f"{name}={value}: bounds a worker, and via=process has none; the processes that prepare pages have "
+                    "bounds (preparing, prepare_seconds, page_memory)"
+                )
 
     def refuse_with_url(self, *names: str) -> None:
         """Raise `ValueError` for one of these options that is set although the server at `url` has its own."""
