@@ -27,6 +27,10 @@ class OutputError(HsdkitError):
     """The output folder or a file in it cannot be written."""
 
 
+class NameTaken(OutputError):
+    """There is a folder in the place of an output file: the trouble of that file alone."""
+
+
 class TargetError(HsdkitError):
     """A checkpoint that cannot be loaded or computes nonsense, or an input it cannot take."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
-from hsdkit.errors import OutputError
+from hsdkit.errors import NameTaken, OutputError
 
 
 def make_folder(folder: Path) -> None:
@@ -35,7 +35,7 @@ def file_digest(path: Path) -> str:
 
 def write_whole(path: Path, pieces: Iterable[str]) -> Path:
     """Write the pieces into a neighbour first, which then takes the file's place, so that even if the power fails there
-    is the old file or the new one. Raises `OutputError`."""
+    is the old file or the new one. Raises `OutputError`, `NameTaken` where there is a folder of that name."""
     draft = path.with_name(f".{path.name}.part")
     try:
         with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
@@ -45,7 +45,7 @@ def write_whole(path: Path, pieces: Iterable[str]) -> Path:
         os.replace(draft, path)
         _sync_folder(path.parent)
     except OSError as e:
-        raise OutputError(f"{path}: cannot be written: {e.strerror}; choose another folder with output=FOLDER") from e
+        raise _error(path, "written", e) from e
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
@@ -53,11 +53,17 @@ def write_whole(path: Path, pieces: Iterable[str]) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove an output file if it is there. Raises `OutputError`."""
+    """Remove an output file if it is there. Raises as `write_whole`."""
     try:
         path.unlink(missing_ok=True)
     except OSError as e:
-        raise OutputError(f"{path}: cannot be removed: {e.strerror}; choose another folder with output=FOLDER") from e
+        raise _error(path, "removed", e) from e
+
+
+def _error(path: Path, done: str, e: OSError) -> OutputError:
+    if isinstance(e, IsADirectoryError):
+        return NameTaken(f"{path}: cannot be {done}: there is a folder of that name; move it away")
+    return OutputError(f"{path}: cannot be {done}: {e.strerror}; choose another folder with output=FOLDER")
 
 
 def locked(path: Path) -> IO[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from hsdkit.config import RunConfig
-from hsdkit.errors import DocumentError, OutputError
+from hsdkit.errors import DocumentError, NameTaken, OutputError
 from hsdkit.jobs.assembling import Outputs, Reopen, fingerprint_of_file
 from hsdkit.jobs.database import Database
 from hsdkit.jobs.fingerprint import page_fingerprint, settings_fingerprint
@@ -246,13 +246,17 @@ class Job:
         self._close(document)
 
     def _settle(self, document: Selected) -> bool:
-        """Be done with the document if it is finished; see to its files if they are missing. Whether it is."""
-        if self._store.begin_assembly(document.id):
-            self._assemble(document)
-        finished = self._store.document(document.id)["state"] in ("done", "failed")
-        if finished:
-            self._close(document)
-        return finished
+        """Be done with the document if it is finished; see to its files if they are missing. Whether this run is done
+        with it."""
+        if not self._is_closed(document):
+            if self._store.begin_assembly(document.id):
+                self._assemble(document)
+            if self._store.document(document.id)["state"] in ("done", "failed"):
+                self._close(document)
+        return self._is_closed(document)
+
+    def _is_closed(self, document: Selected) -> bool:
+        return bool(self._database.value("SELECT closed FROM selected WHERE document = ?", document.id))
 
     def _close(self, document: Selected) -> None:
         """Nothing more is to be done for the document in this run."""
@@ -265,7 +269,8 @@ class Job:
             self._watcher.closed(document.path)
 
     def _assemble(self, document: Selected, reason: Callable[[int], str] | None = None) -> None:
-        """Write the files of a document that this process is assembling; `reason` says why pages of it are missing."""
+        """Write the files of a document that this process is assembling; `reason` says why pages of it are missing.
+        Where a folder has the name of one, this run is done with the document; its pages are kept for another."""
         row = self._store.document(document.id)
         made_with = self.versions or json.loads(row["versions"] or "null") or versions(None)
         pages = sum(self._store.counts(document.id).get(state, 0) for state in ("done", "failed"))
@@ -282,6 +287,10 @@ class Job:
             )
             if reason is None:
                 result = fingerprint_of_file(self._outputs.path(document.name))
+        except NameTaken as e:
+            self._told(str(e))
+            self._close(document)
+            return
         finally:
             self._store.end_assembly(document.id, result)
         self._watcher.written(written)
