@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hsdkit.components import Component, Requirement
     from hsdkit.config import RunConfig, compose
+    from hsdkit.document_result import DocumentResult
     from hsdkit.errors import ConfigError, DocumentError, DrafterError, HsdkitError, PluginError, TargetError
     from hsdkit.hookspecs import hookimpl
     from hsdkit.pipeline import Pipeline, parse
     from hsdkit.regions import Box, Draft, Label, Region
-    from hsdkit.results import DocumentResult, PageResult
+    from hsdkit.results import PageResult
 
 _HOME = {
     "Box": "regions",
     "Component": "components",
     "ConfigError": "errors",
     "DocumentError": "errors",
-    "DocumentResult": "results",
+    "DocumentResult": "document_result",
     "Draft": "regions",
     "DrafterError": "errors",
     "HsdkitError": "errors",

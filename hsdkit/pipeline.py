@@ -15,6 +15,7 @@ from typing import Any
 from hsdkit.attempts import read_page
 from hsdkit.config import RunConfig, compose
 from hsdkit.deadline import until
+from hsdkit.document_result import DocumentResult
 from hsdkit.documents import Document, Page
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.files import file_digest
@@ -25,7 +26,7 @@ from hsdkit.preparing.local import Recipe, build_drafter
 from hsdkit.preparing.page import AskCost, Opening, Prepared, drafted, prepare
 from hsdkit.protocols import DecodeRequest, DecodeSettings, Drafter, Engine, OnText, Target, Verifier
 from hsdkit.regions import Draft
-from hsdkit.results import DocumentResult, PageResult
+from hsdkit.results import PageResult
 from hsdkit.versions import versions
 
 log = logging.getLogger(__name__)

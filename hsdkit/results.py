@@ -1,14 +1,11 @@
-"""What decoding a page and a document yields: text, tokens, step records, times, finish reasons; Markdown and JSON."""
+"""What decoding a page yields: text, tokens, step records, times, finish reasons."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from hsdkit.errors import DocumentError
 from hsdkit.regions import Draft, Region
 
 #: `eos`: the model ended; `length`: `max_new_tokens`; `time`: `page_seconds`; `loop`: the repetition guard; `error`:
@@ -184,46 +181,3 @@ class PageResult:
     @property
     def aal(self) -> float:
         return sum(s.accepted for s in self.stages) / self.steps if self.steps else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentResult:
-    """All pages of one file, in order. `settings` is the composed configuration, `versions` what made it, the
-    file's digest (`input_sha256`) included."""
-
-    source: str
-    pages: tuple[PageResult, ...] = ()
-    settings: dict[str, Any] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-    error: str | None = None
-
-    @property
-    def markdown(self) -> str:
-        return "\n\n".join(p.markdown.strip() for p in self.pages if p.markdown.strip()) + "\n"
-
-    @property
-    def ok(self) -> bool:
-        return self.error is None and all(p.error is None for p in self.pages)
-
-    def to_json(self) -> str:
-        from hsdkit.results_json import document_to_json
-
-        return document_to_json(self)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> DocumentResult:
-        """Read what `to_json` and `hsdkit run` (NAME.json) write. Raises `DocumentError` for anything else."""
-        from hsdkit.results_json import document_from_json
-
-        try:
-            return document_from_json(text)
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as e:
-            raise DocumentError(f"not a result of hsdkit: {type(e).__name__}: {e}") from e
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> DocumentResult:
-        """Read a NAME.json. Raises `DocumentError` when it cannot be read or is none."""
-        try:
-            return cls.from_json(Path(path).read_bytes())
-        except (OSError, DocumentError) as e:
-            raise DocumentError(f"{path}: {e}") from e

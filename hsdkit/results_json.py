@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hsdkit.regions import Box, Draft, Label, Region
-from hsdkit.results import Attempt, DocumentResult, PageResult, SequenceResult, StageResult, StageTimes, Step
+from hsdkit.results import Attempt, PageResult, SequenceResult, StageResult, StageTimes, Step
 from hsdkit.totals import Totals
 
 Json = dict[str, Any]
@@ -168,14 +168,3 @@ def document_lines(
     for i, page in enumerate(pages):
         yield ("" if i == 0 else ",\n") + page
     yield "\n]}\n"
-
-
-def document_to_json(document: DocumentResult) -> str:
-    d, pages = document, (dumps(page_to_json(p)) for p in document.pages)
-    return "".join(document_lines(d.source, d.settings, d.versions, d.error, Totals.over(d.pages), pages))
-
-
-def document_from_json(text: str | bytes) -> DocumentResult:
-    data = json.loads(text)
-    pages = tuple(page_from_json(p) for p in data["pages"])
-    return DocumentResult(data["source"], pages, data["settings"], data["versions"], data["error"])

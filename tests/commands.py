@@ -12,7 +12,7 @@ from toys import TOY
 from typer.testing import CliRunner
 
 from hsdkit.cli.app import app
-from hsdkit.results import DocumentResult
+from hsdkit.document_result import DocumentResult
 
 
 def hsdkit(*arguments: str) -> Any:

@@ -12,10 +12,11 @@ import pytest
 from toys import TOY, blank_pdf, register_toys
 
 from hsdkit.config import RunConfig, compose
+from hsdkit.document_result import DocumentResult
 from hsdkit.jobs import Input, Job
 from hsdkit.jobs.database import NAME, Database
 from hsdkit.parallel import PageTask
-from hsdkit.results import DocumentResult, PageResult
+from hsdkit.results import PageResult
 
 
 @pytest.fixture(autouse=True)

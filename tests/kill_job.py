@@ -23,8 +23,9 @@ from pathlib import Path
 
 from small_pdfs import SmallPage, printed_pdf, sizes
 
+from hsdkit.document_result import DocumentResult
 from hsdkit.jobs.database import NAME
-from hsdkit.results import DocumentResult, PageResult
+from hsdkit.results import PageResult
 
 EMBEDDED = (sys.executable, "-c", "from hsdkit.cli import main; main()", "run", "drafter=pdftext")
 

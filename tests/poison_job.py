@@ -27,7 +27,7 @@ from pathlib import Path
 from processes import descendants, resident
 from small_pdfs import SmallPage, printed_pdf, sizes
 
-from hsdkit.results import DocumentResult
+from hsdkit.document_result import DocumentResult
 
 PLUGIN = '''
 """A drafter that dies or hangs where the page says so, and an engine that never sees the end of others."""

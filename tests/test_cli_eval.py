@@ -17,8 +17,8 @@ from toys import TOY, ToyVerifier, ToyVerifierConfig, blank_pdf
 
 import hsdkit as kit
 from hsdkit.components import Component
+from hsdkit.document_result import DocumentResult
 from hsdkit.plugins import plugins
-from hsdkit.results import DocumentResult
 
 
 class Plain(ToyVerifier):

@@ -10,8 +10,8 @@ from commands import load, run
 from PIL import Image
 from toys import blank_pdf
 
+from hsdkit.document_result import DocumentResult
 from hsdkit.draft_files import load_drafts
-from hsdkit.results import DocumentResult
 
 
 def test_a_document_becomes_markdown_and_json(workplace: Path):

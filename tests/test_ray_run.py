@@ -21,12 +21,13 @@ from ray_toys import TOYS_ON_RAY
 from toys import blank_pdf
 
 from hsdkit import compose
+from hsdkit.document_result import DocumentResult
 from hsdkit.errors import TargetError
 from hsdkit.parallel import PageTask
 from hsdkit.plugins import plugins
 from hsdkit.ray import PageParser, pages
 from hsdkit.ray.workers import Workers
-from hsdkit.results import DocumentResult, PageResult
+from hsdkit.results import PageResult
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'hsdkit[ray]'")
 pytest.importorskip("ray.data", reason="Ray Data is not installed: pip install 'hsdkit[ray]'")

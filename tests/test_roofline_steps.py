@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from hsdkit.bench import Sample
 from hsdkit.bench.sample import Output
 from hsdkit.bench.traces import traces
+from hsdkit.document_result import DocumentResult
 from hsdkit.errors import DocumentError
 from hsdkit.regions import Draft
-from hsdkit.results import DocumentResult, PageResult, SequenceResult, StageResult, StageTimes, Step
+from hsdkit.results import PageResult, SequenceResult, StageResult, StageTimes, Step
 from hsdkit.results_json import stage_to_json
 from hsdkit.roofline import DEVICES, Pass, Records, load, predict, read_shape, sides
 from hsdkit.roofline.predict import speedup_of_sums

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from hsdkit import Pipeline, compose
 from hsdkit.cli.app import app
-from hsdkit.results import DocumentResult
+from hsdkit.document_result import DocumentResult
 
 LINES = ["A light tool reads the page", "and the model checks it.", "It is the model that writes."]
 

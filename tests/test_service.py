@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from services import pdf, running
 
-from hsdkit.results import DocumentResult
+from hsdkit.document_result import DocumentResult
 from hsdkit.service.limits import Limits
 from hsdkit.service.page_queue import PageQueue
 from hsdkit.service.upload import safe_name

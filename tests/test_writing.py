@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hsdkit.document_result import DocumentResult
 from hsdkit.draft_files import load_drafts
 from hsdkit.errors import DocumentError, OutputError
 from hsdkit.files import write_whole
 from hsdkit.regions import Box, Draft, Label, Region
-from hsdkit.results import DocumentResult, PageResult, SequenceResult, StageResult, StageTimes, Step
+from hsdkit.results import PageResult, SequenceResult, StageResult, StageTimes, Step
 from hsdkit.results_json import dumps, page_from_json, page_to_json
 from hsdkit.totals import Totals
 from hsdkit.writing import DocumentHead, result_names, write_document, written_pages

@@ -11,12 +11,13 @@ from pathlib import Path
 from sqlite3 import Row
 from typing import Any
 
+from hsdkit.document_result import DocumentResult
 from hsdkit.documents import Document
 from hsdkit.draft_files import SUFFIX
 from hsdkit.errors import DocumentError
 from hsdkit.files import file_digest
 from hsdkit.report import GuardedReport
-from hsdkit.results import DocumentResult, PageResult
+from hsdkit.results import PageResult
 from hsdkit.results_json import page_from_json
 from hsdkit.writing import DocumentHead, write_document, written_pages
 

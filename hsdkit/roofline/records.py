@@ -10,8 +10,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from hsdkit.document_result import DocumentResult
 from hsdkit.errors import DocumentError
-from hsdkit.results import DocumentResult, StageResult
+from hsdkit.results import StageResult
 from hsdkit.results_json import page_from_json, stage_from_json
 
 #: The side that is plain decoding.

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hsdkit.document_result import DocumentResult
 from hsdkit.errors import DocumentError
 from hsdkit.evaluation.efficiency import decode_seconds
 from hsdkit.evaluation.record import Record
 from hsdkit.evaluation.store import NAME as EVALUATION
 from hsdkit.evaluation.store import lines
-from hsdkit.results import DocumentResult, PageResult
+from hsdkit.results import PageResult
 from hsdkit.study.fingerprint import relevant
 from hsdkit.study.records import CellRecord, PageRecord, Store
 from hsdkit.totals import Totals
