@@ -79,3 +79,8 @@ def existing(path: str, format: str) -> Path:
     if not Path(path).exists():
         raise BenchmarkError(f"path={path}: no such file or folder; wanted is the ground truth of {format}")
     return Path(path)
+
+
+def figures_of(benchmark: Benchmark, pages: Sequence[Measured]) -> dict[str, float]:
+    """The figures that there are, but for those of single tests, which have a slash in their name."""
+    return {k: float(v) for k, v in benchmark.summarise(pages).items() if v is not None and "/" not in k}

@@ -11,6 +11,7 @@ from typing import get_args
 
 from hsdkit.documents import Page
 from hsdkit.errors import cause
+from hsdkit.pays import NO_DRAFT
 from hsdkit.protocols import Drafter
 from hsdkit.regions import Box, Draft, Format, Label, Region
 
@@ -33,7 +34,7 @@ def safe_draft(drafter: Drafter, page: Page) -> tuple[Draft, tuple[str, ...]]:
     except BaseException as e:  # a plugin may raise anything: libraries exit, extension modules panic
         name = str(getattr(drafter, "name", type(drafter).__name__))
         log.debug("drafter %s failed", name, exc_info=True)
-        clean, notes = Draft(drafter=name), (f"no draft: drafter {name!r} failed: {cause(e)}",)
+        clean, notes = Draft(drafter=name), (f"{NO_DRAFT}drafter {name!r} failed: {cause(e)}",)
     return replace(clean, seconds=time.perf_counter() - start), notes
 
 

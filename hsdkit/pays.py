@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: What a page's note begins with where its draft was left out, or its drafter failed.
+NO_DRAFT = "no draft: "
+
 #: Drafts expected to take less seconds than this are simply made: judging them would cost as much.
 NEGLIGIBLE = 0.1
 
@@ -73,6 +76,6 @@ def reason_to_skip(drafting: float, plain: float, speedup: float) -> str | None:
     if drafting <= saving:
         return None
     return (
-        f"no draft: making it would take about {drafting:.2g} s and save about {saving:.2g} s "
+        f"{NO_DRAFT}making it would take about {drafting:.2g} s and save about {saving:.2g} s "
         f"of the {plain:.2g} s that plain decoding is expected to take (draft=always drafts all the same)"
     )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
+from hsdkit.documents import SUFFIXES
 from hsdkit.protocols import Target
+
+#: Of larger files a folder's digest takes the two ends: checkpoints have gigabytes, and another one differs anywhere.
+_END = 1 << 20
 
 PACKAGES = ("hsdkit", "torch", "transformers")
 
@@ -32,10 +38,20 @@ def machine() -> dict[str, Any]:
 
     return {
         "platform": platform.platform(),
-        "processor": platform.processor(),
+        "processor": _processor(),
         "cpus": os.cpu_count(),
         "torch_threads": torch.get_num_threads(),
     }
+
+
+def _processor() -> str:
+    """Its name; Python knows none on Linux."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
+    named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return named or platform.processor()
 
 
 def versions(target: Target | None, facts: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -48,9 +64,34 @@ def versions(target: Target | None, facts: Mapping[str, str] | None = None) -> d
 
 def _model(model: Any) -> dict[str, Any]:
     config = getattr(model, "config", None)
+    name = getattr(config, "_name_or_path", None)
     return {
-        "model": getattr(config, "_name_or_path", None),
+        "model": name,
         "model_revision": getattr(config, "_commit_hash", None),
+        "model_digest": checkpoint_digest(name) if name else None,
         "dtype": str(getattr(model, "dtype", "")).removeprefix("torch."),
         "device": getattr(model, "device", None),
     }
+
+
+def checkpoint_digest(name: str) -> str:
+    """What tells a checkpoint in a folder from another one there, as its revision does on a hub; "" for other names."""
+    folder = Path(name)
+    return folder_digest(folder)[:16] if (folder / "config.json").is_file() else ""
+
+
+def folder_digest(folder: Path) -> str:
+    """SHA-256 of the files at the top of a folder, documents left out: names, sizes, and content (of large ones the
+    ends). "" when it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        for path in sorted(p for p in folder.iterdir() if p.is_file() and p.suffix.lower() not in SUFFIXES):
+            size = path.stat().st_size
+            digest.update(f"{path.name}\0{size}\0".encode("utf-8", "surrogateescape"))
+            with path.open("rb") as file:
+                digest.update(file.read(_END))
+                file.seek(max(size - _END, 0))
+                digest.update(file.read(_END))
+    except OSError:
+        return ""
+    return digest.hexdigest()

@@ -168,6 +168,7 @@ def test_cdm_is_run_by_the_evaluator_in_a_process_of_its_own(
     assert cdm.notes == ()
 
 
+@pytest.mark.usefixtures("benchmark")
 def test_cdm_that_renders_nothing_is_told_before_any_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The evaluator swallows every error of its renderer and scores 0."""
     (tmp_path / "metrics").mkdir()

@@ -123,6 +123,29 @@ def test_a_page_that_is_not_there_is_a_row(ocean: Path) -> None:
     assert summary()["sides"]["toy"]["cost"]["pages"] == 1
 
 
+def test_where_no_page_is_there_the_folder_is_wrong(ocean: Path) -> None:
+    for name in ("a.png", "b.png"):
+        (ocean / name).unlink()
+    result = evaluate()
+    assert result.exit_code == 1
+    assert re.search(r"a\.png: no such file, nor is that of any other of the 2 pages.*benchmark\.path", result.stderr)
+    assert not Path("out").exists()
+
+
+def test_results_are_not_mixed_with_those_of_another_ground_truth(ocean: Path) -> None:
+    assert evaluate().exit_code == 0
+    file = ocean / "document_en.json"
+    file.write_text(file.read_text().replace("other words", "more words"))
+    result = evaluate()
+    assert result.exit_code == 1
+    assert "contents.ground truth" in result.stderr
+
+
+def test_figures_of_single_pages_are_kept(ocean: Path) -> None:
+    evaluate()
+    assert lines()[1]["sides"]["toy"]["figures"]["edit_distance"] == 0
+
+
 def test_speedups_are_told_against_a_second_verifier_on_the_same_pages(ocean: Path) -> None:
     result = evaluate("baseline=toy_plain", "verifier.step=0.01")
     assert result.exit_code == 0, result.output
@@ -131,6 +154,7 @@ def test_speedups_are_told_against_a_second_verifier_on_the_same_pages(ocean: Pa
     assert found["sides"]["toy"]["speedup"]["pages"] == 2
     assert found["sides"]["toy"]["speedup"]["same_text"] == 2
     assert "SR_e2e" in result.stdout
+    assert "| prefill's share | " in result.stdout  # Table A1
     assert Path("out/predictions/toy_plain/document_en.json").exists()
 
 

@@ -190,6 +190,15 @@ def test_a_summary_has_quality_cost_and_speedup_in_all_and_by_group() -> None:
     json.dumps(summary)
 
 
+def test_pages_that_went_without_a_draft_are_told() -> None:
+    """Else the figures of a study would be those of plain decoding under another name."""
+    alone = replace(page(5, 2), notes=("no draft: making it would take longer",))
+    records = [record(ITEMS[0], hsd=alone), record(ITEMS[4], hsd=page(5, 3))]
+    assert (
+        "hsd: 1 of 2 pages were read without a draft; the first: no draft" in summarise(Counting(), records)["notes"][1]
+    )
+
+
 def drafted(ends: str, label: Label, rejected: str | None = "") -> PageResult:
     """A page of one region, each of whose steps accepts one of two tokens that were drafted."""
     steps = tuple(Step(2, 1, True, "", 0.1, rejected) for _ in ends)

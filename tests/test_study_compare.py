@@ -95,6 +95,32 @@ def test_evaluations_are_compared_page_by_page(tmp_path: Path) -> None:
         load_runs(tmp_path / "b")
 
 
+def test_figures_of_a_page_are_compared_whatever_a_benchmark_measures(tmp_path: Path) -> None:
+    """What OmniDocBench and olmOCR-Bench find of a page are lists, from which figures are made."""
+    for name, edit in (("a", 0.5), ("b", 0.25)):
+        (tmp_path / name).mkdir()
+        head = {"evaluation": {"benchmark": {"name": "letters"}, "sides": {"hsd": {"verifier": {"name": "hsd"}}}}}
+        page = PageResult(1, markdown="abc", text="abc", finish_reason="eos", seconds=1.0)
+        side = SideRecord(page, {"text": [[1, 4]]}, figures={"text_edit": edit})
+        record = Record.of(Item("p1", tmp_path / "a.png"), {"hsd": side})
+        (tmp_path / name / "results.jsonl").write_text(f"{json.dumps(head)}\n{dumps(record.to_json())}\n")
+    [a], [b] = load_runs(tmp_path / "a").values(), load_runs(tmp_path / "b").values()
+    assert figure(compare(a, b), "text_edit").interval.value == -0.25
+
+
+def test_figures_of_two_editions_are_not_compared() -> None:
+    old, new = ({"benchmark": "omnidocbench", "benchmark.edition": e} for e in ("v1.5", "v1.6"))
+    found = compare(run([1.0], settings=old), run([1.0], settings=new))
+    assert not any("bleu" in f.name for f in found.figures)
+    assert "not compared, they are of another benchmark or edition" in "\n".join(lines(found))
+    assert figure(compare(run([1.0], settings=old), run([1.0], settings=old)), "bleu")
+
+
+def test_runs_without_a_document_in_common_do_not_have_the_same_documents() -> None:
+    other = replace(run([1.0]), inputs={"b.pdf": "y"}, pages={})
+    assert "documents: none in common" in lines(compare(run([1.0]), other))
+
+
 def test_texts_of_an_evaluation_may_hold_other_line_ends(tmp_path: Path) -> None:
     page = PageResult(1, markdown="a\u2028b\x85c", text="abc", finish_reason="eos", seconds=1.0)
     record = Record.of(Item("p1", tmp_path / "a.png"), {"hsd": SideRecord(page, {})})

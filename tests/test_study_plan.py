@@ -154,6 +154,16 @@ def test_fingerprints_change_with_what_a_measurement_depends_on(tmp_path: Path) 
     assert fingerprint(settings, input_digests([moved / "a.pdf"]), rounds=3) != first
 
 
+def test_a_checkpoint_trained_anew_in_its_folder_is_another_model(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"one")
+    settings = {"target": {"name": "qwen3_vl", "model": str(tmp_path)}}
+    first = fingerprint(settings, {})
+    assert fingerprint(settings, {}) == first
+    (tmp_path / "model.safetensors").write_bytes(b"two")
+    assert fingerprint(settings, {}) != first
+
+
 def test_a_limit_on_the_seconds_of_a_page_has_no_place_where_they_are_measured() -> None:
     with pytest.raises(ConfigError, match="page_seconds: pages are measured as a whole"):
         plan("verifier.tau=0.5,1", "page_seconds=2")

@@ -17,7 +17,7 @@ from hsdkit.study.evaluated import read
 from hsdkit.study.figures import figures, prefill_share
 from hsdkit.study.folder_report import Content, html, read_folder, sweep_content
 from hsdkit.study.groups import by_document, by_group, by_prefill_share
-from hsdkit.study.plots import draw
+from hsdkit.study.plots import MATPLOTLIB, draw
 from hsdkit.study.records import CellRecord, PageRecord, Store, Turn
 from hsdkit.study.series import bars, label, lines, numeric_axes, panels
 from hsdkit.study.tables import cells_table, to_csv, to_latex, to_markdown
@@ -199,24 +199,33 @@ def test_folders_of_something_else_are_refused(tmp_path: Path) -> None:
 def test_an_evaluation_makes_tables_too(tmp_path: Path) -> None:
     side = {
         "quality": {"overall": 80.5, "cell/x": 1, "cdm": None},
-        "cost": {"aal": 3.25, "seconds": {}},
-        "speedup": {"e2e": 2.5},
+        "cost": {"aal": 3.25, "seconds": {"draft": 0.5, "page_decode": 1.5}},
+        "speedup": {"e2e": 2.5, "decode_without_draft": 4.0},
         "drafts": {**fate(10, 5, taken=2), "aal": 2.5, "labels": {"text": {**fate(10, 5, taken=2), "aal": 2.5}}},
     }
     summary = {
         "pages": 2,
         "sides": {"hsd": side},
-        "groups": {"language": {"english": {"sides": {"hsd": side}}}},
+        "groups": {"language": {"english": {"sides": {"hsd": side}}, "chinese": {"sides": {"hsd": side}}}},
+        "settings": {"contents": {"ground truth": "ab"}, "sides": {"hsd": {"verifier": {"name": "hsd", "tau": 1.0}}}},
         "by_prefill_share": {"hsd": [{"from": 0.0, "to": 0.2, "pages": 2, "e2e": 2.5, "decode": 3.0}]},
         "notes": ["edition v1.5"],
         "errors": [],
     }
     (tmp_path / "summary.json").write_text(json.dumps(summary))
     content = read_folder(tmp_path)
-    assert content.tables["overall"].header == ("verifier", "overall", "cdm", "aal", "SR e2e")
-    assert content.tables["overall"].rows == (("hsd", "80.5", "-", "3.25", "2.5"),)
+    header = ("verifier", "overall", "cdm", "AAL", "SR_e2e", "SR_decode without drafting")
+    assert content.tables["overall"].header == header
+    assert content.tables["overall"].rows == (("hsd", "80.5", "-", "3.25", "2.50", "4.00"),)
+    assert content.tables["times"].rows == (("draft", "0.50"), ("page_decode", "1.50"))
+    assert dict(content.about)["contents.ground truth"] == "ab"
+    assert dict(content.about)["hsd.verifier.tau"] == "1.0"
+    if MATPLOTLIB.installed:
+        assert [plot.name for plot in content.plots] == ["by_language"]
+        assert b"<svg" in content.plots[0].svg
+        assert b"english" in content.plots[0].svg
     assert content.tables["by_language"].rows[0][0] == "english (hsd)"
-    assert content.tables["by_prefill_share"].rows == (("hsd", "0% to 20%", "2", "2.5", "3"),)
+    assert content.tables["by_prefill_share"].rows == (("hsd", "0% to 20%", "2", "2.50", "3.00"),)
     assert content.tables["drafts_by_region"].rows[0][:4] == ("hsd", "text", "10", "50.0")
     assert content.tables["drafts_by_language"].rows[0][:2] == ("hsd", "english")
     assert content.notes == ("edition v1.5",)

@@ -280,7 +280,8 @@ def test_a_benchmark_brings_pages_and_figures(tmp_path: Path) -> None:
     plan = make_plan(fixed, axes, registry=registry)
     made = Sweep(plan, grader, Store(tmp_path / "out"), Options(rounds=1, baseline="toy"), registry)
     records = go(made, log)
-    assert [r.metrics for r in records] == [{"letters": 16 / 5}, {"letters": 8 / 5}]
+    assert [r.metrics for r in records] == [{"letters": n / 5, "draft letters": len("drafted")} for n in (16, 8)]
+    assert [p.metrics["letters"] for p in records[0].pages] == [4.0] * 4
     assert [r.status for r in records] == ["partial", "partial"]
     assert "gone.pdf" in records[0].failures[0]
     assert [p.page for p in records[0].pages] == [1, 3, 1, 3]

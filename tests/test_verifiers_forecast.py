@@ -22,6 +22,7 @@ def engine(slope: float) -> SimpleNamespace:
 
 
 FLAT, STEEP = engine(0.001), engine(1.0)
+LIMIT = 4096
 
 
 def test_expected_passes_are_those_of_a_simulated_chain() -> None:
@@ -42,14 +43,24 @@ def test_where_every_token_costs_a_whole_pass_speculation_gains_nothing() -> Non
 
 def test_perfect_drafts_never_pay_for_stage_1() -> None:
     for e in (FLAT, STEEP):
-        assert not Expectations().forecast(e, [(region(1.0), 100)] * 20, 1e5, 500).pays
+        assert not Expectations().forecast(e, [(region(1.0), 100)] * 20, 1e5, 500, LIMIT).pays
 
 
 def test_poor_drafts_of_many_regions_pay_where_wide_passes_are_cheap() -> None:
     regions = [(region(0.9), 100)] * 20
-    assert Expectations().forecast(FLAT, regions, 1e5, 500).pays
-    assert not Expectations().forecast(STEEP, regions, 1e5, 500).pays
-    assert not Expectations(prefill=1.0).forecast(FLAT, regions, 1e5, 500).pays, "crops that cost more than they save"
+    assert Expectations().forecast(FLAT, regions, 1e5, 500, LIMIT).pays
+    assert not Expectations().forecast(STEEP, regions, 1e5, 500, LIMIT).pays
+    assert not Expectations(prefill=1.0).forecast(FLAT, regions, 1e5, 500, LIMIT).pays, (
+        "crops that cost more than they save"
+    )
+
+
+def test_a_page_that_is_cut_short_is_not_worth_reading_all_its_regions() -> None:
+    regions = [(region(0.9), 100)] * 20
+    whole, cut = (Expectations().forecast(engine(0.02), regions, 1e5, 500, limit) for limit in (LIMIT, 200))
+    assert whole.pays
+    assert cut.alone == pytest.approx(whole.alone / 10)
+    assert not cut.pays
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ def lines(found: Comparison) -> list[str]:
     """The comparison in rich markup, a line an entry."""
     said = []
     alike = "the same" if found.known else "paired by name, their content is not on record"
+    if found.known is None:
+        alike = "none in common"
     for name, changed, none in (
         ("settings", found.settings, "the same"),
         ("versions", found.versions, "the same"),
@@ -74,6 +76,8 @@ def lines(found: Comparison) -> list[str]:
     said.append(f"{console.count(found.pages, 'page')} compared" + _only(found.only_before, found.only_after))
     if not found.pages:
         return said
+    if not found.graded:
+        said.append("figures of the benchmarks: not compared, they are of another benchmark or edition")
     for f in found.figures:
         i = f.interval
         spread = f" ({i.low:.3f} to {i.high:.3f})" if i.low != i.high else ""

@@ -66,12 +66,12 @@ def run_eval(arguments: list[str], quiet: bool) -> int:
     from hsdkit.config import compose
     from hsdkit.evaluation.options import build_benchmark, split_options, with_verifier
     from hsdkit.evaluation.run import pipelines, run
-    from hsdkit.evaluation.selection import select
+    from hsdkit.evaluation.selection import select, some_are_there
     from hsdkit.evaluation.store import Store
     from hsdkit.evaluation.summary import summarise
     from hsdkit.files import make_folder
     from hsdkit.plugins import plugins
-    from hsdkit.study.fingerprint import input_digests
+    from hsdkit.study.fingerprint import contents, input_digests, truth_digest
 
     options, rest = split_options(arguments)
     overrides, inputs = split_arguments(rest)
@@ -93,13 +93,15 @@ def run_eval(arguments: list[str], quiet: bool) -> int:
     for note in config.notes:
         console.warn(note)
     items = select(benchmark.items(), options.subset, options.limit)
+    some_are_there(items, composed)
     folder = Path(config.output)
     make_folder(folder)
     sides = pipelines(configs, registry)
     measured = {"benchmark": {"name": benchmark.name, "edition": benchmark.edition} | composed}
     settings = {name: {k: v for k, v in c.settings().items() if k != "output"} for name, c in configs.items()}
     interrupts, progress, interrupted = Interrupts(), Progress(quiet), False
-    head = {"evaluation": measured | {"sides": settings}}
+    files = {"ground truth": truth_digest(composed), **contents(settings)}
+    head = {"evaluation": measured | {"sides": settings, "contents": files}}
     with Store(folder, head) as store:
         waiting = any(item.key not in store.records for item in items)
         try:

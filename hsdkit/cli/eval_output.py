@@ -51,7 +51,8 @@ def print_summary(benchmark: Benchmark, summary: Mapping[str, Any], wanted: int)
     failed = f", {summary['failed']} failed and counted as empty" if summary["failed"] else ""
     parts = [f"{benchmark.name} {benchmark.edition}: {done}{of}{failed}"]
     if summary["sides"]:
-        parts += [tables.overall(dict(summary)), tables.times(dict(summary)), tables.drafts_by_label(dict(summary))]
+        made = (tables.overall, tables.times, tables.by_prefill_share, tables.drafts_by_label)
+        parts += [table(dict(summary)) for table in made]
     # Groups of all pages tell nothing apart.
     groups = [g for g, found in summary["groups"].items() if any(v["pages"] < summary["pages"] for v in found.values())]
     parts += [tables.by_group(dict(summary), group) for group in groups]

@@ -14,12 +14,14 @@ from hsdkit.results_json import page_from_json, page_to_json
 
 @dataclass(frozen=True, slots=True)
 class SideRecord:
-    """What one verifier made of a page. `measured` is None where the benchmark could not measure it (`problem`).
+    """What one verifier made of a page. `measured` is None where the benchmark could not measure it (`problem`);
+    `figures` are the benchmark's of this page alone, those with a slash in their name (single tests) left out.
     `kept_fates` is there where the page no longer holds what they follow from."""
 
     page: PageResult
     measured: Measured | None
     problem: str | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
     kept_fates: ByLabel | None = field(default=None, compare=False)
 
     @property
@@ -67,7 +69,12 @@ class Record:
             "groups": {group: list(values) for group, values in self.groups.items()},
             "error": self.error,
             "sides": {
-                name: {"measured": side.measured, "problem": side.problem, "page": page_to_json(side.page)}
+                name: {
+                    "measured": side.measured,
+                    "problem": side.problem,
+                    "figures": dict(side.figures),
+                    "page": page_to_json(side.page),
+                }
                 for name, side in self.sides.items()
             },
         }
@@ -76,7 +83,7 @@ class Record:
     def from_json(cls, data: Mapping[str, Any]) -> Record:
         groups = {group: tuple(values) for group, values in data["groups"].items()}
         sides = {
-            name: SideRecord(page_from_json(side["page"]), side["measured"], side["problem"])
+            name: SideRecord(page_from_json(side["page"]), side["measured"], side["problem"], side.get("figures", {}))
             for name, side in data["sides"].items()
         }
         return cls(data["key"], data["document"], data["page"], groups, sides)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from hsdkit.benchmarks import Benchmark, Item
+from hsdkit.benchmarks import Benchmark, Item, figures_of
 from hsdkit.config import RunConfig
 from hsdkit.errors import DocumentError, cause
 from hsdkit.evaluation.record import Record, SideRecord
@@ -80,7 +80,8 @@ def _measured(benchmark: Benchmark, item: Item, page: PageResult) -> SideRecord:
             page, markdown="", text="", error=f"{item.key}: not read: on_failure put the drafter's text there"
         )
     try:
-        return SideRecord(page, benchmark.measure(item, "" if page.error else page.markdown))
+        measured = benchmark.measure(item, "" if page.error else page.markdown)
+        return SideRecord(page, measured, figures=figures_of(benchmark, [measured]))
     except Exception as e:  # a metric may do anything with what a model writes
         log.debug("%s cannot be measured", item.key, exc_info=True)
         return SideRecord(page, None, f"{item.key}: cannot be measured: {cause(e)}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hsdkit.benchmarks import Item
-from hsdkit.errors import ConfigError
+from hsdkit.errors import BenchmarkError, ConfigError
 from hsdkit.suggestions import did_you_mean, nearest
 
 
@@ -24,6 +24,16 @@ def select(items: Sequence[Item], subset: str | None = None, limit: int | None =
     if limit is None or limit >= len(found):
         return found
     return [found[i * len(found) // limit] for i in range(limit)]
+
+
+def some_are_there(items: Sequence[Item], options: Iterable[str]) -> None:
+    """Raises `BenchmarkError` where no page's file is there: the folder is wrong, not the pages. Where some are, the
+    others are pages that fail. `options` are the benchmark's."""
+    if not any(item.document.is_file() for item in items):
+        raise BenchmarkError(
+            f"{items[0].document}: no such file, nor is that of any other of the {len(items)} pages: put them there, "
+            f"or name their folder (options of the benchmark: {', '.join(f'benchmark.{o}' for o in options)})"
+        )
 
 
 def _wanted(items: Sequence[Item], subset: str | None) -> dict[str, set[str]]:

@@ -9,6 +9,7 @@ from hsdkit.benchmarks import Benchmark
 from hsdkit.drafting_tally import Fates, together
 from hsdkit.evaluation.efficiency import Pair, by_prefill_share, cost, speedup
 from hsdkit.evaluation.record import Record, SideRecord
+from hsdkit.pays import NO_DRAFT
 
 
 def summarise(benchmark: Benchmark, records: Sequence[Record], baseline: str | None = None) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def summarise(benchmark: Benchmark, records: Sequence[Record], baseline: str | N
         "pages": len(records),
         "failed": sum(record.error is not None for record in records),
         "errors": [{"key": r.key, "error": r.error} for r in records if r.error],
-        "notes": list(benchmark.notes),
+        "notes": [*benchmark.notes, *_undrafted(records, names)],
         "baseline": baseline,
         "sides": _sides(benchmark, records, names, baseline)["sides"],
         "by_prefill_share": {
@@ -54,6 +55,19 @@ def _drafts(sides: Sequence[SideRecord]) -> dict[str, Any]:
     """How drafts fared on the pages that were decoded: in all, and by label of the drafted region."""
     labels = together(side.fates for side in sides if side.page.error is None)
     return sum(labels.values(), Fates()).to_json() | {"labels": {label: f.to_json() for label, f in labels.items()}}
+
+
+def _undrafted(records: Sequence[Record], names: Sequence[str]) -> list[str]:
+    """For each side on how many pages it had no draft, though it wanted one; with the reason on the first of them."""
+    found = []
+    for name in names:
+        pages = [record.sides[name].page for record in records]
+        reasons = [note for page in pages for note in page.notes if note.startswith(NO_DRAFT)]
+        if reasons:
+            found.append(
+                f"{name}: {len(reasons)} of {len(pages)} pages were read without a draft; the first: {reasons[0]}"
+            )
+    return found
 
 
 def _pairs(records: Sequence[Record], baseline: str, name: str) -> list[Pair]:

@@ -8,7 +8,7 @@ from typing import Any
 from hsdkit.rejections import REASONS, End
 
 #: Column heads of what a side costs: (head, part of the summary, name, digits).
-_COST = (
+COST = (
     ("AAL", "cost", "aal", 2),
     ("tokens/step", "cost", "tokens_per_step", 2),
     ("steps", "cost", "steps", 0),
@@ -30,6 +30,22 @@ def times(summary: dict[str, Any]) -> str:
     phases = dict.fromkeys(phase for side in sides.values() for phase in side["cost"]["seconds"])
     rows = [[phase, *(_number(side["cost"]["seconds"].get(phase), 2) for side in sides.values())] for phase in phases]
     return _lines([["seconds", *sides], *rows])
+
+
+def by_prefill_share(summary: dict[str, Any]) -> str:
+    """The paper's Table A1: speedups by the part of the baseline's time that no speculation shortens; "" without a
+    baseline."""
+    rows = [
+        [
+            f"{row['from']:.0%} to {row['to']:.0%}",
+            name,
+            str(row["pages"]),
+            *(_number(row[k], 2) for k in ("decode", "e2e")),
+        ]
+        for name, found in summary["by_prefill_share"].items()
+        for row in found
+    ]
+    return _lines([["prefill's share", "verifier", "pages", "SR_decode", "SR_e2e"], *rows]) if rows else ""
 
 
 def by_group(summary: dict[str, Any], group: str) -> str:
@@ -108,7 +124,7 @@ def _table(head: str, rows: Sequence[tuple[str, int | None, dict[str, Any]]]) ->
         for metric, values in figures.items()
         if "/" not in metric and any(v is not None for v in values)
     ]
-    for name, part, key, digits in _COST:
+    for name, part, key, digits in COST:
         spent = [_part(side, part).get(key) for side in sides]
         if any(v is not None for v in spent):
             columns.append([name, *(_number(v, digits) for v in spent)])

@@ -10,7 +10,7 @@ from typing import Any
 
 from hsdkit.config_types import texts_in
 from hsdkit.files import file_digest
-from hsdkit.versions import PACKAGES, package_version
+from hsdkit.versions import PACKAGES, checkpoint_digest, folder_digest, package_version
 
 #: Settings that do not change what is measured.
 _ASIDE = frozenset({"output", "experiment", "save_drafts", "input", "password"})
@@ -27,12 +27,11 @@ def relevant(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fingerprint(settings: Mapping[str, Any], inputs: Mapping[str, str], **more: Any) -> str:
-    """Sixteen hexadecimal digits that change with anything a measurement depends on. Folders that settings name (a
-    checkpoint on disk) count by name, files by content."""
+    """Sixteen hexadecimal digits that change with anything a measurement depends on."""
     kept = relevant(settings)
     content = {
         "settings": kept,
-        "files": {name: file_digest(Path(name)) for name in sorted(set(texts_in(kept))) if _is_file(name)},
+        "files": contents(kept),
         "inputs": [[Path(path).name, digest] for path, digest in inputs.items()],
         "versions": {name: package_version(name) for name in PACKAGES},
         **more,
@@ -41,8 +40,23 @@ def fingerprint(settings: Mapping[str, Any], inputs: Mapping[str, str], **more: 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _is_file(name: str) -> bool:
+def contents(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Digests of the files and of the checkpoints in folders that settings name; other folders count by name."""
+    found = {name: _content(name) for name in sorted(set(texts_in(settings)))}
+    return {name: digest for name, digest in found.items() if digest}
+
+
+def truth_digest(options: Mapping[str, Any]) -> str:
+    """Of a benchmark's ground truth, which its option `path` names: a file, or the files at the top of a folder. ""
+    where it has no such option."""
+    if not options.get("path"):
+        return ""
+    path = Path(str(options["path"]))
+    return folder_digest(path) if path.is_dir() else file_digest(path)
+
+
+def _content(name: str) -> str:
     try:
-        return Path(name).is_file()
+        return file_digest(Path(name)) if Path(name).is_file() else checkpoint_digest(name)
     except (OSError, ValueError):  # too long for a name, or with characters no name has
-        return False
+        return ""

@@ -13,9 +13,10 @@ from typing import Any
 from hsdkit.errors import DocumentError, OutputError
 from hsdkit.files import make_folder, write_whole
 from hsdkit.study import evaluated, fates
+from hsdkit.study.evaluated import Evaluated
 from hsdkit.study.fingerprint import relevant
 from hsdkit.study.groups import by_document, by_group, by_prefill_share, group_names
-from hsdkit.study.plots import MATPLOTLIB, Plot, draw
+from hsdkit.study.plots import MATPLOTLIB, Plot, draw, draw_bars
 from hsdkit.study.records import CellRecord, PageRecord, Store
 from hsdkit.study.runs import flat
 from hsdkit.study.statistics import RESAMPLES, SEED
@@ -40,7 +41,7 @@ def read_folder(folder: Path) -> Content:
         about = store.about()
         return sweep_content(str(about.get("study") or "") or folder.name, about["axes"], store.cells())
     if (folder / evaluated.NAME).exists():
-        return Content(*evaluated.read(folder))
+        return evaluation_content(folder.name, evaluated.read(folder))
     raise DocumentError(
         f"{folder}: holds no results of `hsdkit sweep` (sweep.json) or `hsdkit eval` ({evaluated.NAME}); "
         "reports of single runs are made by `hsdkit run --report`"
@@ -53,9 +54,18 @@ def sweep_content(title: str, axes: Sequence[str], records: Sequence[CellRecord]
     tables |= {f"by_{name}": table for name, table in by_group(axes, records).items()}
     tables |= {f"drafts_by_{n}": t for n, made in _fates(records).items() if (t := made(axes, records)) is not None}
     notes = dict.fromkeys(n for r in records for n in r.notes)
-    missing = () if MATPLOTLIB.installed else (f'no plots: they need matplotlib: pip install "{MATPLOTLIB.install}"',)
     plots = tuple(draw(axes, records)) if MATPLOTLIB.installed else ()
-    return Content(title, tables, plots, tuple(_facts(records)), (*missing, *notes))
+    return Content(title, tables, plots, tuple(_facts(records)), (*_no_plots(), *notes))
+
+
+def evaluation_content(title: str, found: Evaluated) -> Content:
+    shown = found.bars if MATPLOTLIB.installed else {}
+    plots = tuple(draw_bars(name, found.tables[name].title, rows) for name, rows in shown.items())
+    return Content(title, found.tables, plots, found.about, (*(_no_plots() if found.bars else ()), *found.notes))
+
+
+def _no_plots() -> tuple[str, ...]:
+    return () if MATPLOTLIB.installed else (f'no plots: they need matplotlib: pip install "{MATPLOTLIB.install}"',)
 
 
 _GROUPED = {"by_document": by_document, "by_prefill_share": by_prefill_share}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hsdkit.benchmarks import Benchmark, Item
+from hsdkit.benchmarks import Benchmark, Item, Measured, figures_of
+from hsdkit.study.fingerprint import truth_digest
 from hsdkit.study.records import PageRecord
 from hsdkit.study.sources import Source
 
@@ -20,11 +22,12 @@ class Grader:
     items: tuple[Item, ...]
     options: Mapping[str, Any]
 
-    @property
+    @cached_property
     def identity(self) -> dict[str, Any]:
-        """What figures depend on besides the text: benchmark, edition, options, pages."""
+        """What figures depend on besides the text: benchmark, edition, options, ground truth, pages."""
         pages = [[i.key, i.page] for i in self.items]
-        return {"name": self.benchmark.name, "edition": self.benchmark.edition, **self.options, "pages": pages}
+        truth = {"truth": truth_digest(self.options)}
+        return {"name": self.benchmark.name, "edition": self.benchmark.edition, **self.options, **truth, "pages": pages}
 
     def sources(self) -> list[Source]:
         numbers: dict[Path, set[int]] = {}
@@ -33,16 +36,20 @@ class Grader:
         return [Source(path, tuple(sorted(found))) for path, found in numbers.items()]
 
     def graded(self, pages: Iterable[PageRecord]) -> tuple[tuple[PageRecord, ...], dict[str, float]]:
-        """The pages with their groups, and the figures of all; a page that failed counts as empty, as in the official
-        evaluators. Figures with a slash in their name (single tests) are left to `hsdkit eval`."""
+        """The pages with their groups and figures, and the figures of all; a page that failed counts as empty, as in
+        the official evaluators. `draft NAME` is the main figure of the drafts as they are, over the pages that had one.
+        Figures with a slash in their name (single tests) are left to `hsdkit eval`."""
         found = {(p.document, p.page): p for p in pages}
-        measured: list[Any] = []
-        kept: dict[tuple[str, int], PageRecord] = {}
+        measured: list[Measured] = []
+        drafts: list[Measured] = []
+        kept: list[PageRecord] = []
         for item in self.items:
-            key = str(item.document), item.page
-            page = found.get(key)
+            page = found.get((str(item.document), item.page))
             measured.append(self.benchmark.measure(item, page.text if page else ""))
             if page:
-                kept[key] = replace(page, groups={k: ", ".join(v) for k, v in item.groups.items()})
-        figures = self.benchmark.summarise(measured)
-        return tuple(kept.values()), {k: float(v) for k, v in figures.items() if v is not None and "/" not in k}
+                groups = {k: ", ".join(v) for k, v in item.groups.items()}
+                kept.append(replace(page, groups=groups, metrics=figures_of(self.benchmark, measured[-1:])))
+                if page.draft is not None:
+                    drafts.append(self.benchmark.measure(item, page.draft))
+        of_drafts = list(figures_of(self.benchmark, drafts).items())[:1] if drafts else []
+        return tuple(kept), figures_of(self.benchmark, measured) | {f"draft {name}": v for name, v in of_drafts}

@@ -62,6 +62,7 @@ def _page_record(
         forwards=sum(stage.forwards for stage in last.output.stages),
         finish_reason=last.output.finish_reason,
         text=texts[outputs[-1]],
+        draft=draft,
         output=outputs[-1],
         baseline=base.turns if base else (),
         same=all(o == base.output for o in outputs) if base else None,

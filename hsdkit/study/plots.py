@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hsdkit.components import Requirement
 from hsdkit.study.records import CellRecord
 from hsdkit.study.series import Series, bars, ends, lines, numeric_axes, panels
+from hsdkit.study.statistics import Interval
 from hsdkit.study.tables import Column
 
 MATPLOTLIB = Requirement("matplotlib", "hsdkit[plots]")
@@ -81,17 +82,39 @@ def _line(ax: Any, series: Series, column: Column, colour: str, mark: str) -> No
 def _bars(axes: Sequence[str], records: Sequence[CellRecord]) -> Plot:
     found = bars(axes, records)
     shown = panels([f for _, f in found])
-    figure, drawn = _figure(len(shown), height=1.1 + 0.32 * len(found))
-    places = list(range(len(found)))[::-1]
-    for i, (ax, column) in enumerate(zip(drawn, shown, strict=True)):
-        values = [ends(v) if (v := column.value(f)) is not None else (0.0, 0.0, 0.0) for _, f in found]
+    figures = [[column.value(f) for _, f in found] for column in shown]
+    return _panels_of_bars("cells", "All cells", [n for n, _ in found], [c.header for c in shown], figures)
+
+
+def draw_bars(name: str, title: str, rows: Sequence[tuple[str, Mapping[str, float]]]) -> Plot:
+    """A panel for each figure of the rows, a bar for each row that has it. Raises `ImportError` without matplotlib."""
+    import matplotlib
+
+    heads = list(dict.fromkeys(head for _, figures in rows for head in figures))
+    with matplotlib.rc_context(_STYLE):
+        figures = [[f.get(head) for _, f in rows] for head in heads]
+        return _panels_of_bars(name, title, [row for row, _ in rows], heads, figures)
+
+
+def _panels_of_bars(
+    name: str,
+    title: str,
+    rows: Sequence[str],
+    heads: Sequence[str],
+    figures: Sequence[Sequence[float | Interval | None]],
+) -> Plot:
+    """`figures` has for each head the values of the rows."""
+    figure, drawn = _figure(len(heads), height=1.1 + 0.32 * len(rows))
+    places = list(range(len(rows)))[::-1]
+    for i, (ax, head, column) in enumerate(zip(drawn, heads, figures, strict=True)):
+        values = [ends(v) if v is not None else (0.0, 0.0, 0.0) for v in column]
         length, less, more = zip(*values, strict=True)
         spread = (less, more) if any(less) or any(more) else None
         ax.barh(places, length, xerr=spread, color=_COLOURS[i], height=0.62, error_kw={"lw": 1, "capsize": 2})
-        ax.set(title=column.header, yticks=places)
-        ax.set_yticklabels([name for name, _ in found] if i == 0 else [])
+        ax.set(title=head, yticks=places)
+        ax.set_yticklabels(rows if i == 0 else [])
         ax.grid(axis="y", visible=False)
-    return _plot(figure, "cells", "All cells")
+    return _plot(figure, name, title)
 
 
 def _figure(count: int, height: float) -> tuple[Any, list[Any]]:

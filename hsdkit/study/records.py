@@ -38,11 +38,12 @@ class PageRecord:
     """One page of a cell: its turns, one a round, and the counts of the last one. `baseline` are the turns of plain
     decoding.
 
-    `text` is the page's Markdown, `output` a digest of the tokens written; `same` says that these are the baseline's in
-    all rounds; `edit` is the edit distance of the Markdown to the baseline's over the longer one's length, 0..1 (mean
-    over rounds), `draft_edit` that of the draft as the target would write it, None where no draft was used.
-    `regions_read` counts the crops of Stage 1. `fates` maps the label of a drafted region to how its drafts fared
-    (`hsdkit.drafting_tally.Fates.to_json`).
+    `text` is the page's Markdown, `draft` the draft as the target would write it (None where no draft was used),
+    `output` a digest of the tokens written; `same` says that these are the baseline's in all rounds; `edit` is the edit
+    distance of the Markdown to the baseline's over the longer one's length, 0..1 (mean over rounds), `draft_edit` that
+    of the draft.
+    `groups` and `metrics` are a benchmark's. `regions_read` counts the crops of Stage 1. `fates` maps the label of a
+    drafted region to how its drafts fared (`hsdkit.drafting_tally.Fates.to_json`).
     """
 
     document: str
@@ -55,12 +56,14 @@ class PageRecord:
     forwards: int
     finish_reason: str
     text: str = ""
+    draft: str | None = None
     output: str = ""
     baseline: tuple[Turn, ...] = ()
     same: bool | None = None
     edit: float | None = None
     draft_edit: float | None = None
     groups: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
     regions_read: int = 0
     fates: dict[str, dict[str, Any]] = field(default_factory=dict)
 

@@ -151,7 +151,7 @@ def _cell(record: CellRecord, path: Path) -> Run:
 
 def _recorded(page: PageRecord) -> RunPage:
     e2e, decode = tuple(t.e2e for t in page.turns), tuple(t.decode for t in page.turns)
-    metrics = {"edit distance to plain decoding": page.edit} if page.edit is not None else {}
+    metrics = page.metrics | ({"edit distance to plain decoding": page.edit} if page.edit is not None else {})
     return RunPage(e2e, decode, page.emitted / page.steps if page.steps else 0.0, page.text, metrics)
 
 
@@ -161,7 +161,8 @@ def _evaluation(file: Path) -> Run:
         told = next(found)["evaluation"]
         records = [Record.from_json(page) for page in found]
         name = next(iter(told["sides"]))
-        settings = flat({"benchmark": told["benchmark"]} | relevant(told["sides"][name]))
+        of_benchmark = {"benchmark": told["benchmark"], "contents": told.get("contents", {})}
+        settings = flat(of_benchmark | relevant(told["sides"][name]))
     except (OSError, ValueError, KeyError, TypeError, StopIteration) as e:
         raise DocumentError(f"{file}: not the results of an evaluation: {type(e).__name__}: {e}") from None
     pages: dict[PageKey, RunPage] = {}
@@ -171,7 +172,7 @@ def _evaluation(file: Path) -> Run:
         if side.error:
             failed.append((record.key, record.page))
         else:
-            pages[record.key, record.page] = page_of(side.page, _numbers(side.measured or {}))
+            pages[record.key, record.page] = page_of(side.page, side.figures or _numbers(side.measured or {}))
     versions, digests = _made_with(file.parent)
     inputs = {record.key: digests.get(record.document, "") for record in records}
     return Run(str(file.parent), settings, versions, inputs, pages, tuple(failed))
@@ -188,6 +189,7 @@ def _made_with(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _numbers(measured: Mapping[str, Any]) -> dict[str, float]:
+    """In place of the figures that results of older versions do not hold."""
     return {k: float(v) for k, v in measured.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
 
 

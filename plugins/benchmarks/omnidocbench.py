@@ -95,12 +95,13 @@ class OmniDocBench:
         return found[0]
 
     def items(self) -> Sequence[Item]:
+        pages = self._pages
         _ = self._cdm  # what it lacks is said before anything is decoded
         folders = [Path(self._config.images)] if self._config.images else [self._file.parent / "images"]
         folders.append(self._file.parent)
         return [
             Item(key, next((f / key for f in folders if (f / key).is_file()), folders[0] / key), groups=_groups(page))
-            for key, page in self._pages.items()
+            for key, page in pages.items()
         ]
 
     def measure(self, item: Item, markdown: str) -> Measured:

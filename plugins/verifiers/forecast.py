@@ -76,20 +76,26 @@ class Expectations:
     slowness: float = 1.0
 
     def forecast(
-        self, engine: Engine, regions: Sequence[tuple[Region, int]], crop_pixels: float, prompt_tokens: float
+        self,
+        engine: Engine,
+        regions: Sequence[tuple[Region, int]],
+        crop_pixels: float,
+        prompt_tokens: float,
+        most_tokens: int,
     ) -> Forecast:
         """For regions with the number of tokens of their drafts. `crop_pixels` is the area of page that costs as much
         to read as all crops together, `prompt_tokens` what prefilling them would take where no page has shown its cost
-        yet."""
-        tokens = sum(n for _, n in regions)
-        longest = max(n for _, n in regions)
-        per_token = sum(len(r.text) for r, _ in regions) / tokens
+        yet, `most_tokens` the limit for the page and for each region: a page that is cut takes no more, while its
+        regions are read to their ends."""
+        lengths = [min(n, most_tokens) for _, n in regions]
+        per_token = sum(len(r.text) for r, _ in regions) / sum(n for _, n in regions)
+        page = min(sum(lengths), most_tokens)
         draft = survival(wrong_characters(r for r, _ in regions) + self.draft_slips, per_token)
         prefill = self.prefill * crop_pixels if self.prefill is not None else prompt_tokens * _prefill_guess(engine)
-        read = decode_seconds(engine, tokens, longest, draft)
-        after = decode_seconds(engine, tokens, tokens, survival(self.crop_slips, per_token))
+        read = decode_seconds(engine, sum(lengths), max(lengths), draft)
+        after = decode_seconds(engine, page, page, survival(self.crop_slips, per_token))
         return Forecast(
-            alone=self.slowness * decode_seconds(engine, tokens, tokens, draft),
+            alone=self.slowness * decode_seconds(engine, page, page, draft),
             staged=prefill + self.slowness * (read + after),
         )
 

@@ -94,7 +94,9 @@ class HSD:
             self._image_cost = _image_cost(page, draft, crops, target)
         paper = float(page.width * page.height)
         area = paper * sum(self._image_cost.share(c.box.area / paper) for c in crops)
-        forecast = self._expectations.forecast(engine, regions, area, self._image_cost.page_tokens * area / paper)
+        forecast = self._expectations.forecast(
+            engine, regions, area, self._image_cost.page_tokens * area / paper, self.settings.max_new_tokens
+        )
         if forecast.pays:
             return None
         return (
