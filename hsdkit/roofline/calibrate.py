@@ -57,7 +57,7 @@ def calibrate(dtype: str = "fp32", threads: int | None = None, seconds: float = 
     weights = [4 * h * h + 3 * h * ffn for h, _, ffn in _SIZES]
     rising = np.maximum.accumulate(np.maximum(layers, 1e-9), axis=0)
     return MeasuredMachine(
-        f"this CPU ({platform.processor() or platform.machine()}, {threads or torch.get_num_threads()} threads)",
+        f"this CPU ({platform.processor() or platform.machine()}, threads={threads or torch.get_num_threads()})",
         dtype,
         WIDTHS,
         tuple(weights),

@@ -55,7 +55,7 @@ def measure_engine(
     passes = np.array([[[found[r, k, c] for c in cached] for k in widths] for r in rows])
     for axis in range(passes.ndim):  # noise only ever adds: no pass takes longer than a larger one
         passes = np.flip(np.minimum.accumulate(np.flip(passes, axis), axis), axis)
-    name = f"this CPU (the recorded model itself, {used} threads)"
+    name = f"this CPU (the recorded model itself, threads={used})"
     table = tuple(tuple(map(tuple, plane)) for plane in passes.tolist())
     return MeasuredEngine(name, rows, widths, cached, table, prompts, images)
 
