@@ -32,7 +32,7 @@ the recording.
 
   device=NAME,...  A100, H100, H200, L4 (published peaks: times are lower
                    bounds), cpu: this machine, measured for some seconds: the
-                   recorded model itself, else what follows from a config [dim](cpu)[/]
+                   recorded model itself, or from its config [dim](cpu)[/]
   model=MODEL      a config.json, a checkpoint folder, the name of a target or
                    a Hugging Face id [dim](the model of the recording)[/]
   dtype=TYPE       fp32, bf16, fp16, fp8 [dim](as recorded on cpu, bf16 elsewhere)[/]
