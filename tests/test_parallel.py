@@ -100,9 +100,22 @@ def many(toys: ManyToys, *overrides: str) -> Pipeline:
     return pipeline("engine=many", "verifier=slow", *overrides, plugins=[toys])
 
 
-def children() -> set[int]:
-    """Processes that this one has started and that are there."""
+def _all_children() -> set[int]:
     return {int(n) for n in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+
+
+_ELSEWHERE: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def _other_tests_may_have_children() -> None:
+    _ELSEWHERE.clear()
+    _ELSEWHERE.update(_all_children())
+
+
+def children() -> set[int]:
+    """Processes that the test has started and that are there."""
+    return _all_children() - _ELSEWHERE
 
 
 def threads() -> list[str]:
