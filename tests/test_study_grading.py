@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from hsdkit.study.records import PageRecord
 class Lengths:
     """Counts letters; what it finds of a page is a list, as that of OmniDocBench."""
 
-    name, edition, notes = "lengths", "v1", ()
+    name, edition, notes = "lengths", "v1", ("only letters count",)
 
     def items(self) -> Sequence[Item]:
         return [Item(f"p{n}", Path("a.pdf"), n, {"language": ("english",)}) for n in (1, 2)]
@@ -65,3 +66,11 @@ def test_another_ground_truth_is_another_measurement(tmp_path: Path) -> None:
     before = grader({"path": str(tmp_path)}).identity
     (tmp_path / "page.png").write_bytes(b"a page, which is an input")
     assert grader({"path": str(tmp_path)}).identity == before
+
+
+def test_a_record_says_whose_figures_it_has(tmp_path: Path) -> None:
+    truth = tmp_path / "truth.json"
+    truth.write_text("[1]")
+    assert grader().notes == ("benchmark lengths v1", "only letters count")
+    digest = hashlib.sha256(b"[1]").hexdigest()
+    assert grader({"path": str(truth)}).notes[0] == f"benchmark lengths v1, ground truth sha256 {digest[:12]}"

@@ -286,6 +286,7 @@ def test_a_benchmark_brings_pages_and_figures(tmp_path: Path) -> None:
     assert "gone.pdf" in records[0].failures[0]
     assert [p.page for p in records[0].pages] == [1, 3, 1, 3]
     assert records[0].pages[0].groups == {"file": "a, pdf"}
+    assert "benchmark letters v1" in records[0].notes
 
 
 def test_a_shelf_holds_one_document_at_a_time(tmp_path: Path) -> None:
@@ -336,6 +337,7 @@ def test_failed_cells_end_in_exit_code_1_and_ctrl_c_in_130(tmp_path: Path) -> No
     ("arguments", "said"),
     [
         (["a.pdf"], "nothing to go through"),
+        (["a.pdf", "experiment=roofline"], "experiment=roofline has settings and no axis"),
         (["verifier.tau=0.5,1"], "no input"),
         (["verifier.tau=0.5,1", "rounds=0", "a.pdf"], "rounds=0"),
         (["verifier.tau=0.5,1", "paired=maybe", "a.pdf"], "paired=maybe"),

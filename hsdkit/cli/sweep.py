@@ -90,7 +90,7 @@ def run_sweep(arguments: list[str]) -> int:
         )
     store = Store(Path(plan.first.output))
     sweep = Sweep(plan, grader or _paths(plan), store, options)
-    for note in plan.notes:
+    for note in (*plan.notes, *(grader.notes if grader else ())):
         console.warn(note)
     sweep.write_plan({"study": name, "arguments": _without_password(arguments)})
     interrupts = Interrupts()
@@ -154,9 +154,10 @@ def planned(overrides: list[str], inputs: list[str]) -> tuple[Plan, str]:
     name = str(experiment.value) if experiment and study else ""
     fixed, axes = read_axes(overrides, study)
     if not axes:
+        no_study = f"experiment={experiment.value} has settings and no axis; " if experiment else ""
         raise ConfigError(
-            "nothing to go through: give an option several values, such as verifier.tau=0.75,1, or name a study: "
-            f"experiment={' or '.join(studies())}"
+            f"{no_study}nothing to go through: give an option several values, such as verifier.tau=0.75,1, or name a "
+            f"study: experiment={' or '.join(studies())}"
         )
     if not any(o.startswith("output=") for o in fixed):
         fixed.append(f"output=out/{Path(name).stem or 'sweep'}")

@@ -87,7 +87,9 @@ def _records(path: Path, head: Mapping[str, Any]) -> Iterator[tuple[int, Record]
         try:
             yield number, Record.from_json(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError) as e:
-            broken = OutputError(f"{path}, line {number}: not a page of an evaluation: {e}")
+            broken = OutputError(
+                f"{path}, line {number}: not a page of an evaluation: {e}; without that line its page is run anew"
+            )
 
 
 def _changed(before: Any, now: Any, name: str = "") -> list[str]:

@@ -29,6 +29,13 @@ class Grader:
         truth = {"truth": truth_digest(self.options)}
         return {"name": self.benchmark.name, "edition": self.benchmark.edition, **self.options, **truth, "pages": pages}
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which figures these are, and what their reader should know."""
+        truth = self.identity["truth"]
+        named = f"benchmark {self.benchmark.name} {self.benchmark.edition}"
+        return (f"{named}, ground truth sha256 {truth[:12]}" if truth else named, *self.benchmark.notes)
+
     def sources(self) -> list[Source]:
         numbers: dict[Path, set[int]] = {}
         for item in self.items:
