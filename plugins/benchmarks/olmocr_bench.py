@@ -156,7 +156,7 @@ def _read(file: Path) -> Iterator[PageTest]:
             given = json.loads(line)
             missing = [f for f in ("pdf", "page", "id", *FIELDS[given["type"]]) if given.get(f) in (None, "")]
         except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise BenchmarkError(f"{file}, line {number}: not a test as {FORMAT} has them ({e})") from e
+            raise BenchmarkError(f"{file}, line {number}: not a test ({e}); wanted is {FORMAT}") from e
         if missing:
             raise BenchmarkError(f"{file}, line {number}: the {given['type']} test has no {', '.join(missing)}")
         yield PageTest(file.stem, given)
