@@ -197,13 +197,14 @@ def test_an_evaluation_is_a_recording_of_both_its_sides(workplace: Path) -> None
 def test_a_sweep_is_no_recording_and_is_said_to_be_none(workplace: Path) -> None:
     cell = workplace / "swept" / "cells" / "0.json"
     cell.parent.mkdir(parents=True)
-    cell.write_text("{}")
-    (workplace / "swept" / "sweep.json").write_text("{}")
+    cell.write_text('{"schema": 1}')
+    (workplace / "swept" / "sweep.json").write_text('{"schema": 1}')
     for path in (workplace / "swept", workplace / "swept" / "sweep.json", cell):
         with pytest.raises(
             DocumentError, match="a sweep keeps no steps: record a combination of it with `hsdkit bench"
         ):
             load([path])
+    assert load([bench_json(workplace / "swept")]).pages  # what else lies in that folder is
 
 
 def test_a_run_is_a_recording_too(workplace: Path) -> None:

@@ -39,7 +39,11 @@ def test_passes_between_and_beyond_the_measured_ones_follow_their_slopes(rows: i
 
 def test_what_is_smaller_than_all_that_was_measured_takes_as_long_as_the_smallest() -> None:
     assert seconds(Pass(1, 1, 3, 1)) == seconds(Pass(1, 1, 100, 1))
-    assert Line((10,), (0.5,)).at(3) == Line((10,), (0.5,)).at(99) == 0.5
+    assert Line((10,), (0.5,)).at(3) == Line((10,), (0.5,)).at(10) == 0.5
+
+
+def test_prompts_of_several_images_of_the_only_size_there_is_take_several_times_as_long() -> None:
+    assert Line((10,), (0.5,)).at(60) == 3.0
 
 
 def test_prompts_and_images_have_lines_of_their_own() -> None:
@@ -89,6 +93,12 @@ def test_the_recorded_model_is_loaded_on_the_cpu(checkpoint: Callable[[str], Any
     assert (target.name, str(getattr(model, "device", ""))) == ("qwen3_vl", "cpu")
     with pytest.raises(ConfigError, match="engine=vllm has the model elsewhere"):
         recorded_engine(settings | {"engine": {"name": "vllm"}})
+
+
+def test_no_code_of_a_checkpoint_is_run_because_a_recording_says_so() -> None:
+    target = {"name": "qwen3_vl", "model": "somebody/model", "revision": 40 * "a", "trust_remote_code": True}
+    with pytest.raises(ConfigError, match="trust_remote_code=true: no code is run"):
+        recorded_engine({"target": target})
 
 
 def test_measured_with_one_row_more_rows_take_as_long() -> None:

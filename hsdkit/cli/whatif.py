@@ -178,7 +178,7 @@ def check(question: Question, files: list[Path], as_json: bool) -> None:
     threads = question.threads or records.threads
     own, why_not = find_own(records, sides(records), threads)
     general = find_machine(CPU, records.dtype, threads)
-    held = checked(records, shape, own or general, records.dtype, general)
+    held = checked(records, shape, own or general, records.dtype, general if own else None)
     typer.echo(json.dumps(figures(held), indent=1) if as_json else "\n".join(lines(held, own is not None)))
     if why_not:
         console.warn(why_not)

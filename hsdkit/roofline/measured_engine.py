@@ -16,12 +16,15 @@ from hsdkit.roofline.shape import Shape
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Seconds at some numbers of tokens, both rising; linear between them, and as the last two go on beyond."""
+    """Seconds at some numbers of tokens, both rising; linear between them, and as the last two go on beyond. Beyond a
+    single one in proportion: what was measured was one image, and several are so many times that."""
 
     tokens: tuple[int, ...]
     seconds: tuple[float, ...]
 
     def at(self, tokens: float) -> float:
+        if len(self.tokens) == 1:
+            return self.seconds[0] * max(1.0, tokens / self.tokens[0])
         return interpolated(tokens, self.tokens, lambda i: self.seconds[i])
 
 

@@ -99,22 +99,21 @@ def load(paths: Iterable[Path]) -> Records:
 
 #: What a folder of `hsdkit eval` keeps its pages in, and what it ends with.
 _EVALUATION, _SUMMARY = "results.jsonl", "summary.json"
-#: What a folder of `hsdkit sweep` has, with a file a combination in a folder beside it.
-_SWEEP = "sweep.json"
+#: What a folder of `hsdkit sweep` has, and what its files begin with.
+_SWEEP, _OF_A_SWEEP = "sweep.json", "schema"
 
 
 def _load(path: Path) -> Records:
-    if any((folder / _SWEEP).exists() for folder in (path, path.parent, path.parent.parent)):
-        raise DocumentError(
-            f"{path}: a sweep keeps no steps: record a combination of it with `hsdkit bench KEY=VALUE FILE`, with the "
-            "same options and files"
-        )
+    if (path / _SWEEP).exists():
+        raise _no_steps(path)
     if path.is_dir():
         path /= _EVALUATION
     try:
         if path.name == _EVALUATION:
             return _evaluation(path)
         data = json.loads(path.read_bytes())
+        if _OF_A_SWEEP in data:
+            raise _no_steps(path)
         if "samples" not in data:
             return _run(DocumentResult.load(path))
         if "traces" not in data:
@@ -127,6 +126,13 @@ def _load(path: Path) -> Records:
             f"{path}: not a NAME.json of `hsdkit run`, a bench.json of `hsdkit bench` or a folder of `hsdkit eval` "
             f"({type(e).__name__}: {e})"
         ) from e
+
+
+def _no_steps(path: Path) -> DocumentError:
+    return DocumentError(
+        f"{path}: a sweep keeps no steps: record a combination of it with `hsdkit bench KEY=VALUE FILE`, with the same "
+        "options and files"
+    )
 
 
 def _bench(data: dict[str, Any]) -> Records:
