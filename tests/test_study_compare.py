@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from test_study_report import record
+from test_study_report import page, record
 from toys import TOY, blank_pdf, register_toys
 from typer.testing import CliRunner
 
@@ -217,6 +217,20 @@ def test_cells_of_two_sweeps_pair_up_by_their_values(tmp_path: Path) -> None:
     assert "verifier.tau=0.5 drafter=pdftext" in said
     cell = next((tmp_path / "a" / "cells").iterdir())
     assert "1 page compared" in command("compare", cell, cell)
+
+
+def test_sweeps_with_two_editions_share_no_figures_but_their_own(tmp_path: Path) -> None:
+    for edition in ("v1.5", "v1.6"):
+        about = {"name": "omnidocbench", "edition": edition, "truth": ""}
+        store = Store(tmp_path / edition)
+        cell = record("1", "pdftext", page(metrics={"bleu": 0.5}), benchmark=about)
+        store.plan(["verifier.tau", "drafter"], [(cell.key, cell.at)], {})
+        store.save("cells", cell)
+    [old], [new] = (load_runs(tmp_path / edition).values() for edition in ("v1.5", "v1.6"))
+    names = [f.name for f in compare(old, new).figures]
+    assert "bleu, B minus A" not in names
+    assert "edit distance to plain decoding, B minus A" in names
+    assert figure(compare(old, old), "bleu")
 
 
 @pytest.mark.parametrize("content", [None, "{", '{"a": 1}', '{"schema": 99}', "[]"])

@@ -72,5 +72,6 @@ def test_a_record_says_whose_figures_it_has(tmp_path: Path) -> None:
     truth = tmp_path / "truth.json"
     truth.write_text("[1]")
     assert grader().notes == ("benchmark lengths v1", "only letters count")
+    assert grader().about == {"name": "lengths", "edition": "v1", "truth": ""}
     digest = hashlib.sha256(b"[1]").hexdigest()
     assert grader({"path": str(truth)}).notes[0] == f"benchmark lengths v1, ground truth sha256 {digest[:12]}"

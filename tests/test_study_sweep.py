@@ -287,6 +287,7 @@ def test_a_benchmark_brings_pages_and_figures(tmp_path: Path) -> None:
     assert [p.page for p in records[0].pages] == [1, 3, 1, 3]
     assert records[0].pages[0].groups == {"file": "a, pdf"}
     assert "benchmark letters v1" in records[0].notes
+    assert records[0].benchmark == {"name": "letters", "edition": "v1", "truth": ""}
 
 
 def test_a_shelf_holds_one_document_at_a_time(tmp_path: Path) -> None:

@@ -64,13 +64,11 @@ def paired(a: dict[str, Run], b: dict[str, Run], before: Path, after: Path) -> l
 def lines(found: Comparison) -> list[str]:
     """The comparison in rich markup, a line an entry."""
     said = []
-    alike = "the same" if found.known else "paired by name, their content is not on record"
-    if found.known is None:
-        alike = "none in common"
+    unchanged = {True: "the same", False: "paired by name, their content is not on record", None: "none in common"}
     for name, changed, none in (
         ("settings", found.settings, "the same"),
         ("versions", found.versions, "the same"),
-        ("documents", found.inputs, alike),
+        ("documents", found.inputs, unchanged[found.known]),
     ):
         said.append(f"{name}: " + ("; ".join(map(_change, changed)) or none))
     said.append(f"{console.count(found.pages, 'page')} compared" + _only(found.only_before, found.only_after))

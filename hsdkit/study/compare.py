@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hsdkit.metrics.edit import edit_share
-from hsdkit.study.runs import PageKey, Run, RunPage
+from hsdkit.study.runs import EDIT, PageKey, Run, RunPage
 from hsdkit.study.statistics import SEED, Interval, mean_interval, ratio_interval
 
 #: Settings that say whose figures a benchmark's are.
@@ -116,7 +116,7 @@ def _figures(
     found.append(Figure("tokens a step, B minus A", steps, 0))
     if distances:
         found.append(Figure("edit distance between the texts", mean_interval(distances, seed=seed), 0))
-    for name in dict.fromkeys(n for a, _ in pairs for n in a.metrics if graded):
+    for name in dict.fromkeys(n for a, _ in pairs for n in a.metrics if graded or n == EDIT):
         values = [b.metrics[name] - a.metrics[name] for a, b in pairs if name in a.metrics and name in b.metrics]
         if values:
             found.append(Figure(f"{name}, B minus A", mean_interval(values, seed=seed), 0))

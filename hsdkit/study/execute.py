@@ -174,7 +174,7 @@ class Sweep:
         pages = page_records(samples, pipeline.target.clean, baseline, side.drafts, side.fates) if baseline else ()
         if self._grader and pages:
             pages, metrics = self._grader.graded(pages)
-            about = replace(about, metrics=metrics, notes=self._grader.notes)
+            about = replace(about, benchmark=self._grader.about, metrics=metrics, notes=self._grader.notes)
         record = _finished(about, pages, result, unopened)
         only_plainly = [f"baseline: {f}" for f in plainly if f not in record.failures]
         if only_plainly and record.pages:

@@ -30,11 +30,16 @@ class Grader:
         return {"name": self.benchmark.name, "edition": self.benchmark.edition, **self.options, **truth, "pages": pages}
 
     @property
+    def about(self) -> dict[str, str]:
+        """Whose figures these are: name and edition of the benchmark, digest of its ground truth ("" without one)."""
+        return {k: str(self.identity[k]) for k in ("name", "edition", "truth")}
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Which figures these are, and what their reader should know."""
-        truth = self.identity["truth"]
-        named = f"benchmark {self.benchmark.name} {self.benchmark.edition}"
-        return (f"{named}, ground truth sha256 {truth[:12]}" if truth else named, *self.benchmark.notes)
+        name, edition, truth = self.about.values()
+        said = f"benchmark {name} {edition}" + (f", ground truth sha256 {truth[:12]}" if truth else "")
+        return (said, *self.benchmark.notes)
 
     def sources(self) -> list[Source]:
         numbers: dict[Path, set[int]] = {}

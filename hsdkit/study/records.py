@@ -70,7 +70,8 @@ class PageRecord:
 
 @dataclass(frozen=True, slots=True)
 class CellRecord:
-    """One cell. `at` maps each axis to the label of the cell's value on it; `metrics` are a benchmark's.
+    """One cell. `at` maps each axis to the label of the cell's value on it; `metrics` are the figures of a benchmark,
+    `benchmark` says of which (`Grader.about`; {} without one).
 
     `probe` are seconds that show how fast the machine was before and after (`hsdkit.study.probe`); `drift` is how many
     times slower it was than when the baseline was measured, None where both were measured in turn.
@@ -90,6 +91,7 @@ class CellRecord:
     pages: tuple[PageRecord, ...] = ()
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    benchmark: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     probe: tuple[float, ...] = ()
     drift: float | None = None

@@ -24,12 +24,14 @@ PageKey = tuple[str, int]
 
 BENCH = "bench.json"
 
+#: The figure of a page that is no benchmark's.
+EDIT = "edit distance to plain decoding"
+
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
     """One page: seconds end to end and of decoding (drafting included), one a round; tokens per step; the Markdown,
-    None where it was not kept. `metrics` are a benchmark's figures of this page, and `edit`, the distance to plain
-    decoding, where known."""
+    None where it was not kept. `metrics` are a benchmark's figures of this page, and `EDIT`, 0..1, where known."""
 
     e2e: tuple[float, ...]
     decode: tuple[float, ...]
@@ -146,12 +148,13 @@ def _cell(record: CellRecord, path: Path) -> Run:
     inputs = {Path(name).name: digest for name, digest in record.inputs.items()}
     about = {k: v for k, v in record.machine.items() if v not in ("", None)}
     versions = record.versions | {k: str(v) for k, v in about.items()}
-    return Run(str(path), flat(relevant(record.settings)) | {"rounds": record.rounds}, versions, inputs, pages)
+    settings = flat({"benchmark": record.benchmark} | relevant(record.settings)) | {"rounds": record.rounds}
+    return Run(str(path), settings, versions, inputs, pages)
 
 
 def _recorded(page: PageRecord) -> RunPage:
     e2e, decode = tuple(t.e2e for t in page.turns), tuple(t.decode for t in page.turns)
-    metrics = page.metrics | ({"edit distance to plain decoding": page.edit} if page.edit is not None else {})
+    metrics = page.metrics | ({EDIT: page.edit} if page.edit is not None else {})
     return RunPage(e2e, decode, page.emitted / page.steps if page.steps else 0.0, page.text, metrics)
 
 
