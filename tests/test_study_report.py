@@ -80,8 +80,8 @@ def test_markdown_and_latex_survive_what_is_in_names() -> None:
 
 def test_csv_has_figures_in_full_and_the_ends_of_intervals() -> None:
     [good, bad] = csv.DictReader(io.StringIO(to_csv(cells_table(AXES, [record(metrics={"bleu": 0.5}), BROKEN]))))
-    assert float(good["SR e2e low"]) <= float(good["SR e2e"]) <= float(good["SR e2e high"])
-    assert (good["bleu"], good["status"], bad["status"], bad["SR e2e"]) == ("0.5", "ok", "failed", "")
+    assert float(good["SR_e2e low"]) <= float(good["SR_e2e"]) <= float(good["SR_e2e high"])
+    assert (good["bleu"], good["status"], bad["status"], bad["SR_e2e"]) == ("0.5", "ok", "failed", "")
 
 
 def test_pages_are_told_apart_by_document_group_and_prefill() -> None:

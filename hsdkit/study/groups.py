@@ -10,7 +10,7 @@ from hsdkit.study.records import CellRecord, PageRecord
 from hsdkit.study.tables import COLUMNS, Table, numbers_of
 
 #: Of the figures of a cell, those that a group has, too.
-_SHOWN = tuple(c for c in COLUMNS if c.header in ("SR e2e", "SR decode", "tokens/step", "AAL", "s/page", "edit"))
+_SHOWN = tuple(c for c in COLUMNS if c.header in ("SR_e2e", "SR_decode", "tokens/step", "AAL", "s/page", "edit"))
 
 #: Upper ends of the shares of prefill, and what they are called.
 _SHARES = ((0.2, "up to 20%"), (0.4, "20-40%"), (0.6, "40-60%"), (0.8, "60-80%"), (1.0, "above 80%"))

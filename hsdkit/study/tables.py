@@ -37,8 +37,8 @@ class Column:
 
 
 COLUMNS = (
-    Column("SR e2e", lambda f: f.sr_e2e),
-    Column("SR decode", lambda f: f.sr_decode),
+    Column("SR_e2e", lambda f: f.sr_e2e),
+    Column("SR_decode", lambda f: f.sr_decode),
     Column("tokens/step", lambda f: f.tokens_per_step),
     Column("AAL", lambda f: f.aal),
     Column("passes", lambda f: f.forwards, ".0f"),
