@@ -13,8 +13,9 @@ from typing import Any
 from hsdkit.documents import SUFFIXES
 from hsdkit.protocols import Target
 
-#: Of larger files a folder's digest takes the two ends: checkpoints have gigabytes, and another one differs anywhere.
-_END = 1 << 20
+#: Of larger checkpoint files the digest takes so many pieces of so many bytes, evenly spread: there are gigabytes, and
+#: training changes whole tensors, though perhaps none at the ends.
+_PIECES, _PIECE = 64, 1 << 16
 
 PACKAGES = ("hsdkit", "torch", "transformers")
 
@@ -38,14 +39,14 @@ def machine() -> dict[str, Any]:
 
     return {
         "platform": platform.platform(),
-        "processor": _processor(),
+        "processor": processor(),
         "cpus": os.cpu_count(),
         "torch_threads": torch.get_num_threads(),
     }
 
 
-def _processor() -> str:
-    """Its name; Python knows none on Linux."""
+def processor() -> str:
+    """The name of this machine's processor, "" where it is not told; `platform` knows none on Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -77,21 +78,25 @@ def _model(model: Any) -> dict[str, Any]:
 def checkpoint_digest(name: str) -> str:
     """What tells a checkpoint in a folder from another one there, as its revision does on a hub; "" for other names."""
     folder = Path(name)
-    return folder_digest(folder)[:16] if (folder / "config.json").is_file() else ""
+    return folder_digest(folder, sampled=True)[:16] if (folder / "config.json").is_file() else ""
 
 
-def folder_digest(folder: Path) -> str:
-    """SHA-256 of the files at the top of a folder, documents left out: names, sizes, and content (of large ones the
-    ends). "" when it cannot be read."""
+def folder_digest(folder: Path, sampled: bool = False) -> str:
+    """SHA-256 of the files at the top of a folder, documents left out: names, sizes, and content (`sampled`: of large
+    files some pieces). "" when it cannot be read."""
     digest = hashlib.sha256()
     try:
         for path in sorted(p for p in folder.iterdir() if p.is_file() and p.suffix.lower() not in SUFFIXES):
             size = path.stat().st_size
             digest.update(f"{path.name}\0{size}\0".encode("utf-8", "surrogateescape"))
             with path.open("rb") as file:
-                digest.update(file.read(_END))
-                file.seek(max(size - _END, 0))
-                digest.update(file.read(_END))
+                if sampled and size > _PIECES * _PIECE:
+                    for i in range(_PIECES):
+                        file.seek(i * (size - _PIECE) // (_PIECES - 1))
+                        digest.update(file.read(_PIECE))
+                else:
+                    while piece := file.read(1 << 20):
+                        digest.update(piece)
     except OSError:
         return ""
     return digest.hexdigest()

@@ -13,8 +13,9 @@ from hsdkit.cli.sweep import planned, studies
 from hsdkit.config_layers import study_note
 from hsdkit.errors import ConfigError
 from hsdkit.study.axes import read_axes, split_values
-from hsdkit.study.fingerprint import fingerprint, input_digests
+from hsdkit.study.fingerprint import fingerprint, input_digests, truth_digest
 from hsdkit.study.plan import Plan, make_plan
+from hsdkit.versions import checkpoint_digest
 
 
 def plan(*overrides: str, study: dict[str, object] | None = None) -> Plan:
@@ -162,6 +163,20 @@ def test_a_checkpoint_trained_anew_in_its_folder_is_another_model(tmp_path: Path
     assert fingerprint(settings, {}) == first
     (tmp_path / "model.safetensors").write_bytes(b"two")
     assert fingerprint(settings, {}) != first
+
+
+def test_in_a_large_file_a_tensor_in_the_middle_counts_and_in_ground_truth_every_byte(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    content = bytearray(6 << 20)
+    digests = []
+    for changed in (0, 1 << 17, 1):
+        content[3 << 20 : (3 << 20) + changed] = b"x" * changed
+        (tmp_path / "large").write_bytes(content)
+        digests.append((checkpoint_digest(str(tmp_path)), truth_digest({"path": str(tmp_path)})))
+        content[:] = bytes(len(content))
+    (model, truth), (trained, _), (_, corrected) = digests
+    assert model != trained
+    assert truth != corrected
 
 
 def test_a_limit_on_the_seconds_of_a_page_has_no_place_where_they_are_measured() -> None:

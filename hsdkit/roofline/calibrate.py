@@ -16,6 +16,7 @@ import torch
 
 from hsdkit.decoding.cache import RaggedCache
 from hsdkit.roofline.machine import MeasuredMachine
+from hsdkit.versions import processor
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 #: Hidden size, heads and feed-forward of the layers measured; the last lies in memory, not in caches.
@@ -57,7 +58,7 @@ def calibrate(dtype: str = "fp32", threads: int | None = None, seconds: float = 
     weights = [4 * h * h + 3 * h * ffn for h, _, ffn in _SIZES]
     rising = np.maximum.accumulate(np.maximum(layers, 1e-9), axis=0)
     return MeasuredMachine(
-        f"this CPU ({platform.processor() or platform.machine()}, threads={threads or torch.get_num_threads()})",
+        f"this CPU ({processor() or platform.machine()}, threads={threads or torch.get_num_threads()})",
         dtype,
         WIDTHS,
         tuple(weights),
