@@ -95,10 +95,12 @@ def test_the_recorded_model_is_loaded_on_the_cpu(checkpoint: Callable[[str], Any
         recorded_engine(settings | {"engine": {"name": "vllm"}})
 
 
-def test_no_code_of_a_checkpoint_is_run_because_a_recording_says_so() -> None:
-    target = {"name": "qwen3_vl", "model": "somebody/model", "revision": 40 * "a", "trust_remote_code": True}
-    with pytest.raises(ConfigError, match="trust_remote_code=true: no code is run"):
+def test_nothing_is_fetched_and_no_code_is_run_because_a_recording_says_so() -> None:
+    target = {"name": "qwen3_vl", "model": "somebody/model", "revision": 40 * "a"}
+    with pytest.raises(ConfigError, match="somebody/model: its weights are not on this machine"):
         recorded_engine({"target": target})
+    with pytest.raises(ConfigError, match="trust_remote_code=true: no code is run"):
+        recorded_engine({"target": target | {"trust_remote_code": True}})
 
 
 def test_measured_with_one_row_more_rows_take_as_long() -> None:

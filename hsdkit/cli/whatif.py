@@ -25,8 +25,8 @@ Reads the steps in NAME.json of `hsdkit run`, in bench.json of `hsdkit bench`
 or in a folder of `hsdkit eval` (which hold both sides, so that predictions
 stand beside measurements), and counts operations and bytes of every pass
 from the model's config.json. No weights and no GPU are needed; for this
-machine the recorded model is loaded and measured. The acceptance is that of
-the recording.
+machine the recorded model, if it is here, is loaded and measured. The
+acceptance is that of the recording.
 
 [bold]Options[/]
 

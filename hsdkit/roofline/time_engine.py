@@ -11,6 +11,7 @@ import torch
 from hsdkit.config import compose
 from hsdkit.decoding.protocol import TargetModel
 from hsdkit.errors import ConfigError
+from hsdkit.hub import must_be_fetched
 from hsdkit.pipeline import Pipeline
 from hsdkit.protocols import Target
 from hsdkit.roofline.calibrate import torch_threads
@@ -25,11 +26,15 @@ _STEPS = 0.8
 
 def recorded_engine(settings: Mapping[str, Any]) -> tuple[TargetModel, Target]:
     """The model of a recording with these settings, made on a CPU, loaded as it was then, and its target. Raises
-    `ConfigError`, `PluginError` or `TargetError` where it cannot be, where it would run code of the checkpoint (the
-    recording may be anybody's), or where its engine has it elsewhere: its passes cannot be made one by one then."""
+    `ConfigError`, `PluginError` or `TargetError` where it cannot be, where it would have to be fetched or run code of
+    its own (the recording may be anybody's), or where its engine has it elsewhere: its passes cannot be made one by one
+    then."""
     chosen = {kind: dict(settings[kind]) for kind in ("target", "engine") if settings.get(kind)}
-    if chosen.get("target", {}).get("trust_remote_code"):
+    options = chosen.get("target", {})
+    if options.get("trust_remote_code"):
         raise ConfigError("target.trust_remote_code=true: no code is run because a recording says so")
+    if must_be_fetched(model := str(options.get("model") or ""), options.get("revision")):
+        raise ConfigError(f"target.model={model}: its weights are not on this machine")
     if "device" in chosen.get("engine", ()):
         chosen["engine"]["device"] = "cpu"
     pipeline = Pipeline(compose(chosen))
