@@ -25,7 +25,8 @@ class Progress:
     """Of `documents`, `planned` have been opened and `closed` are finished. The planned ones have `pages` to parse, of
     which `kept` were finished before they were opened here, `totals` are those this process parsed, and `elsewhere`
     those that other processes finished meanwhile, as far as documents are closed.
-    `troubles` are failures that are no page's and no document's: a report that could not be written.
+    `troubles` are failures that are no page's and no document's: a file of results that could not be written, another
+    run at work on the same document.
     """
 
     documents: int = 0
