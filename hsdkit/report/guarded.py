@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hsdkit.errors import described
 from hsdkit.report.writer import ReportWriter
 from hsdkit.results import PageResult
 
@@ -46,4 +47,4 @@ class GuardedReport:
         except Exception as e:  # a report shows results, it may not cost one
             log.debug("report %s failed", self.path, exc_info=True)
             self._writer = None
-            self._fail(f"{self.path}: the report could not be written: {type(e).__name__}: {e}")
+            self._fail(f"{self.path}: the report could not be written: {described(e)}")

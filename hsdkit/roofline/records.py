@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from hsdkit.document_result import DocumentResult
-from hsdkit.errors import DocumentError
+from hsdkit.errors import DocumentError, described
 from hsdkit.results import StageResult
 from hsdkit.results_json import page_from_json, stage_from_json
 
@@ -124,7 +124,7 @@ def _load(path: Path) -> Records:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise DocumentError(
             f"{path}: not a NAME.json of `hsdkit run`, a bench.json of `hsdkit bench` or a folder of `hsdkit eval` "
-            f"({type(e).__name__}: {e})"
+            f"({described(e)})"
         ) from e
 
 

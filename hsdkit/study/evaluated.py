@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hsdkit.errors import DocumentError
+from hsdkit.errors import DocumentError, described
 from hsdkit.evaluation.tables import COST, fate_rows
 from hsdkit.study.fates import CAPTION
 from hsdkit.study.runs import flat
@@ -58,7 +58,7 @@ def read(folder: Path) -> Evaluated:
         facts += tuple((k.removeprefix("sides."), str(v)) for k, v in settings.items())
         notes = (*summary.get("notes", ()), *(str(e["error"]) for e in summary.get("errors", ())))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise DocumentError(f"{file}: no summary of `hsdkit eval`: {type(e).__name__}: {e}") from None
+        raise DocumentError(f"{file}: no summary of `hsdkit eval`: {described(e)}") from None
     return Evaluated(tables, {name: rows for name, rows in bars.items() if len(rows) > 1}, facts, notes)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hsdkit.errors import DocumentError
+from hsdkit.errors import DocumentError, described
 from hsdkit.files import make_folder, write_whole
 from hsdkit.results_json import dumps
 
@@ -145,7 +145,7 @@ class Store:
         except FileNotFoundError:
             raise DocumentError(f"{self.folder}: no sweep in this folder (no sweep.json)") from None
         except (OSError, ValueError, KeyError, TypeError) as e:
-            raise DocumentError(f"{file}: cannot be read: {type(e).__name__}: {e}") from None
+            raise DocumentError(f"{file}: cannot be read: {described(e)}") from None
         return dict(found)
 
     def cells(self) -> list[CellRecord]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hsdkit.document_result import DocumentResult
-from hsdkit.errors import DocumentError
+from hsdkit.errors import DocumentError, described
 from hsdkit.evaluation.efficiency import decode_seconds
 from hsdkit.evaluation.record import Record
 from hsdkit.evaluation.store import NAME as EVALUATION
@@ -125,7 +125,7 @@ def _bench(data: dict[str, Any], path: Path) -> dict[str, Run]:
             for name, pages in sides.items()
         }
     except (KeyError, TypeError, AttributeError, ValueError) as e:
-        raise DocumentError(f"{path}: not a bench.json of `hsdkit bench`: {type(e).__name__}: {e}") from None
+        raise DocumentError(f"{path}: not a bench.json of `hsdkit bench`: {described(e)}") from None
 
 
 def _benched(samples: Iterable[Mapping[str, Any]]) -> RunPage:
@@ -140,7 +140,7 @@ def _record(path: Path) -> CellRecord:
     try:
         return CellRecord.from_json(path.read_bytes())
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise DocumentError(f"{path}: not a cell of a sweep: {type(e).__name__}: {e}") from None
+        raise DocumentError(f"{path}: not a cell of a sweep: {described(e)}") from None
 
 
 def _cell(record: CellRecord, path: Path) -> Run:
@@ -167,7 +167,7 @@ def _evaluation(file: Path) -> Run:
         of_benchmark = {"benchmark": told["benchmark"], "contents": told.get("contents", {})}
         settings = flat(of_benchmark | relevant(told["sides"][name]))
     except (OSError, ValueError, KeyError, TypeError, StopIteration) as e:
-        raise DocumentError(f"{file}: not the results of an evaluation: {type(e).__name__}: {e}") from None
+        raise DocumentError(f"{file}: not the results of an evaluation: {described(e)}") from None
     pages: dict[PageKey, RunPage] = {}
     failed: list[PageKey] = []
     for record in records:

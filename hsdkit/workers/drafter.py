@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 
 from hsdkit.components import Environment
 from hsdkit.documents import Page
-from hsdkit.errors import DocumentError, DrafterError, PluginError
+from hsdkit.errors import DocumentError, DrafterError, PluginError, described
 from hsdkit.regions import Draft, Region
 from hsdkit.workers import environments
 from hsdkit.workers.inprocess import InProcess
@@ -111,7 +111,7 @@ class HeavyDrafter:
         except Exception as e:  # JSON from elsewhere may be anything
             log.debug("conversion failed", exc_info=True)
             raise DrafterError(
-                f"{where}: {self.name} in {self._reader.where} gave JSON that cannot be read: {type(e).__name__}: {e}"
+                f"{where}: {self.name} in {self._reader.where} gave JSON that cannot be read: {described(e)}"
             ) from e
         seconds = time.perf_counter() - start
         self._seconds = [*self._seconds[-9:], seconds]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hsdkit.errors import DrafterError, HsdkitError, PluginError
+from hsdkit.errors import DrafterError, HsdkitError, PluginError, described
 
 _TYPES = {".pdf": "application/pdf", ".png": "image/png"}
 
@@ -79,7 +79,7 @@ class Server:
             start = f"; start one with: {self._hint}" if self._hint else ""
             raise DrafterError(f"no server can be reached at {address} (drafter.url): {reason}{start}") from e
         except Exception as e:  # http.client has errors of its own
-            raise DrafterError(f"{address} broke off: {type(e).__name__}: {e}") from e
+            raise DrafterError(f"{address} broke off: {described(e)}") from e
         if len(said) > MOST_BYTES:
             raise DrafterError(f"{address} answers more than {MOST_BYTES / 1e6:g} MB")
         try:
@@ -154,7 +154,7 @@ class Served:
             self._silences = 0
             raise
         except Exception as e:  # an answer may be any JSON
-            raise DrafterError(f"{self._server.url} answers nonsense: {type(e).__name__}: {e}") from e
+            raise DrafterError(f"{self._server.url} answers nonsense: {described(e)}") from e
         self._silences = 0
         return found
 

@@ -30,7 +30,7 @@ from hsdkit_plugins.drafters._ocr_regions import (
 from hsdkit import hookimpl
 from hsdkit.components import Component, Requirement
 from hsdkit.documents import Page
-from hsdkit.errors import DrafterError
+from hsdkit.errors import DrafterError, described
 from hsdkit.regions import Box, Draft, Label, Region
 from hsdkit.spelling import is_cjk
 
@@ -96,7 +96,7 @@ class RapidOcr:
         try:
             regions, notes = self._draft(page)
         except Exception as e:  # OCR libraries raise what they like
-            raise DrafterError(f"{page.source}, page {page.number}: OCR failed: {type(e).__name__}: {e}") from e
+            raise DrafterError(f"{page.source}, page {page.number}: OCR failed: {described(e)}") from e
         return Draft(tuple(regions), self.name, time.perf_counter() - start, notes)
 
     def expected_seconds(self, page: Page) -> float:

@@ -15,7 +15,7 @@ from hsdkit_plugins.verifiers.region import RegionConfig
 from hsdkit import hookimpl
 from hsdkit.components import Component
 from hsdkit.deadline import half_time, is_over
-from hsdkit.errors import ConfigError
+from hsdkit.errors import ConfigError, described
 from hsdkit.protocols import DecodeRequest, Engine, OnText, Target, Verdict
 from hsdkit.regions import Draft
 from hsdkit.results import StageResult
@@ -70,7 +70,7 @@ class HSD:
                 raise
             except Exception as e:  # a batch of crops may not fit into memory where the page alone does
                 log.debug("Stage 1 failed", exc_info=True)
-                why_not = f"Stage 1 failed, the page was read with the drafter's text: {type(e).__name__}: {e}"
+                why_not = f"Stage 1 failed, the page was read with the drafter's text: {described(e)}"
         drafts = target.page_drafts(draft.regions, page.image, read)
         stage = page_stage(page, drafts, target, engine, self.settings, on_text)
         if drafts and self._stage1 == "auto":  # a fixed choice needs no forecast, and none of its measurements

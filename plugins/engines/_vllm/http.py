@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hsdkit.errors import TargetError
+from hsdkit.errors import TargetError, described
 
 #: Most of a refusal that is quoted.
 _QUOTED = 300
@@ -91,7 +91,7 @@ class Http:
                 raise self._silent(path) from e
             raise Unreachable(f"no server can be reached at {self.url}: {reason}") from e
         except Exception as e:  # http.client has errors of its own
-            raise Unreachable(f"{address} broke off: {type(e).__name__}: {e}") from e
+            raise Unreachable(f"{address} broke off: {described(e)}") from e
 
     def _guarded(self, path: str, read: Any) -> bytes:
         try:
@@ -100,7 +100,7 @@ class Http:
         except TimeoutError as e:
             raise self._silent(path) from e
         except Exception as e:  # http.client has errors of its own
-            raise TargetError(f"{self.url}{path} broke off: {type(e).__name__}: {e}") from e
+            raise TargetError(f"{self.url}{path} broke off: {described(e)}") from e
 
     def _silent(self, path: str) -> TargetError:
         return Unreachable(f"{self.url}{path} said nothing for {self._seconds:g} s (engine.timeout)")

