@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import signal
 import tempfile
 import threading
@@ -111,9 +112,10 @@ def test_a_file_put_in_the_place_of_another_is_read_anew(make: Make, tmp_path: P
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        ("abort", "was killed (SIGABRT)"),
-        ("segfault", "was killed (SIGSEGV)"),
-        ("exit", "ended with exit code 7; it last said: about to leave"),
+        ("abort", r"was killed \(SIGABRT\)"),
+        ("segfault", r"was killed \(SIGSEGV\)"),
+        # what was said of the page before may come late
+        ("exit", "ended with exit code 7; it last said: (a library talks / )?about to leave"),
         ("babble", ""),
     ],
 )
@@ -126,7 +128,7 @@ def test_a_drafter_that_dies_costs_the_page_its_draft(make: Make, three: Path, h
     assert not two.draft.regions
     [note] = two.notes
     assert note.startswith("no draft: drafter 'hostile' failed: its process ")
-    assert said in note
+    assert re.search(said, note)
     assert pid(one) != pid(three_)
     assert not alive(pid(one))
 
