@@ -17,7 +17,7 @@ from hsdkit.config import RunConfig, compose
 from hsdkit.deadline import until
 from hsdkit.document_result import DocumentResult
 from hsdkit.documents import Document, Page
-from hsdkit.errors import ConfigError, PluginError
+from hsdkit.errors import ConfigError, PluginError, described
 from hsdkit.files import file_digest
 from hsdkit.page_reader import Listener, PageReader, blank_result
 from hsdkit.pays import Experience, PlainCost
@@ -177,7 +177,7 @@ class Pipeline:
             except KeyboardInterrupt:
                 raise
             except BaseException as e:  # an observer may stop neither what it observes nor the other observers
-                log.warning("hsdkit_page_finished of plugin %r failed: %s: %s", plugin, type(e).__name__, e)
+                log.warning("hsdkit_page_finished of plugin %r failed: %s", plugin, described(e))
                 log.debug("hsdkit_page_finished failed", exc_info=True)
 
     def versions(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from hsdkit.errors import ConfigError, PluginError
 from hsdkit.preparing.wire import WireError, receive, send
-from hsdkit.workers.process import LAST_LINES, end_group, how_it_ended, keep_lines
+from hsdkit.workers.process import LAST_LINES, end_group, how_it_ended, keep_lines, last_words
 
 #: Seconds a drafter may take to load.
 START_SECONDS = 600.0
@@ -127,8 +127,7 @@ class PreparingProcess:
             self._process.wait(5)
         code = self._process.poll()
         self._logging.join(1)  # its last words may still be on the way
-        last = f"; it last said: {' / '.join(list(self._log)[-3:])}" if self._log else ""
-        return ProcessLost(f"{self._time_is_up or how_it_ended(code)}{last}")
+        return ProcessLost(f"{self._time_is_up or how_it_ended(code)}{last_words(self._log)}")
 
 
 def _clear(process: subprocess.Popen[bytes], folder: str) -> None:

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -148,7 +148,12 @@ class WorkerProcess:
         return WorkerDied(f"{how_it_ended(code)}{self._said()}")
 
     def _said(self) -> str:
-        return f"; it last said: {' / '.join(list(self._log)[-3:])}" if self._log else ""
+        return last_words(self._log)
+
+
+def last_words(log: Sequence[str]) -> str:
+    """Of the lines that a process has said, in words that go on from how it ended."""
+    return f"; it last said: {' / '.join(list(log)[-3:])}" if log else ""
 
 
 def how_it_ended(code: int | None) -> str:

@@ -18,6 +18,7 @@ from hsdkit_plugins.engines._vllm.drafting import Drafting
 from hsdkit_plugins.engines._vllm.message import read_message
 
 from hsdkit.decoding.codec import TokenizerCodec
+from hsdkit.errors import described
 
 log = logging.getLogger("vllm.hsdkit")
 
@@ -60,7 +61,7 @@ class DraftingScheduler(Stock):
         try:
             self._begin(request)
         except Exception as e:  # would end vLLM
-            self._say(request, f"drafts ignored: {type(e).__name__}: {e}")
+            self._say(request, f"drafts ignored: {described(e)}")
 
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
         self._hsdkit_scheduled = perf_counter()
@@ -75,7 +76,7 @@ class DraftingScheduler(Stock):
                     request.status = self.hsdkit_loop_status
                     stopped = True
             except Exception as e:  # would end vLLM
-                self._say(request, f"loops not looked for: {type(e).__name__}: {e}")
+                self._say(request, f"loops not looked for: {described(e)}")
         return new_token_ids, stopped
 
     def update_from_output(self, scheduler_output: Any, model_runner_output: Any) -> Any:
@@ -100,7 +101,7 @@ class DraftingScheduler(Stock):
         try:
             self._draft(draft_token_ids)
         except Exception as e:  # would end vLLM
-            self._say(None, f"no drafts in a step: {type(e).__name__}: {e}")
+            self._say(None, f"no drafts in a step: {described(e)}")
         self._hsdkit_drafting += perf_counter() - start
         super().update_draft_token_ids(draft_token_ids)
 
@@ -154,7 +155,7 @@ class DraftingScheduler(Stock):
             proposed: tuple[list[int], np.ndarray] = drafting.propose(min(limits))
             return proposed
         except Exception as e:  # this request's trouble, not that of all in the step
-            self._say(request, f"drafting failed: {type(e).__name__}: {e}")
+            self._say(request, f"drafting failed: {described(e)}")
             return [], np.zeros(0)
 
     def _tell(self, request: Any, output: Any, verified: Any, seconds: float) -> None:
@@ -167,7 +168,7 @@ class DraftingScheduler(Stock):
             if output.new_token_ids:
                 drafting.emitted(list(output.new_token_ids), list(verified), ended, seconds)
         except Exception as e:  # would end vLLM
-            self._say(request, f"drafting failed: {type(e).__name__}: {e}")
+            self._say(request, f"drafting failed: {described(e)}")
         if ended:
             output.stop_reason = drafting.record(self.num_spec_tokens, self._hsdkit_cost.line).to_text()
 
