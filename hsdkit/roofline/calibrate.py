@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import inspect
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,8 @@ import torch
 from hsdkit.decoding.cache import RaggedCache
 from hsdkit.roofline.machine import MeasuredMachine
 from hsdkit.versions import processor
+
+K = TypeVar("K")
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 #: Hidden size, heads and feed-forward of the layers measured; the last lies in memory, not in caches.
@@ -27,7 +29,7 @@ _VARIED = 32
 #: The quantile of repeated measurements that counts: others on the machine only ever add.
 USUAL = 0.25
 #: Passes of one token that are made one after another.
-STREAK = 8
+_STREAK = 8
 #: Seconds for which a model makes passes in each of its turns.
 _TURN = 0.05
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -81,11 +83,22 @@ def _usual(runs: dict[Any, Callable[[int], float]], patience: float) -> dict[Any
             spent = 0.0
             while spent < _TURN:
                 run(1)
-                for width in (*[1] * STREAK, *WIDTHS[1:]):
+                for width in in_turn(WIDTHS):
                     seconds = run(width)
                     spent += seconds
                     found[*key, width].append(seconds)
-    return {key: float(np.quantile(times, USUAL)) for key, times in found.items()}
+    return usual(found)
+
+
+def in_turn(widths: Sequence[int]) -> tuple[int, ...]:
+    """The widths of a turn, of which the first is one token: as in plain decoding, passes of one token follow each
+    other."""
+    return (*[1] * _STREAK, *widths[1:])
+
+
+def usual(found: Mapping[K, Sequence[float]]) -> dict[K, float]:
+    """The quantile that counts of each kind's seconds."""
+    return {kind: float(np.quantile(times, USUAL)) for kind, times in found.items()}
 
 
 def _timer(size: int, layers: int, cached: int, dtype: torch.dtype) -> Callable[[int], float]:

@@ -17,7 +17,7 @@ from hsdkit.decoding.protocol import Candidate, TargetModel
 from hsdkit.decoding.row import Row
 from hsdkit.decoding.step import VerificationStep
 from hsdkit.protocols import DecodeSettings
-from hsdkit.roofline.calibrate import STREAK, USUAL
+from hsdkit.roofline.calibrate import in_turn, usual
 
 #: No step sees as much as the one before, and rows of a batch differ in length as those of a run do.
 _VARIED, _APART = 32, 7
@@ -40,9 +40,9 @@ def step_seconds(
         for r, batch in batches.items():
             for c in cached:
                 batch.step(1, c)  # the caches hold what came before
-                for width in (*[1] * STREAK, *widths[1:]):
+                for width in in_turn(widths):
                     found[r, width, c].append(batch.step(width, c))
-    return {key: float(np.quantile(times, USUAL)) for key, times in found.items()}
+    return usual(found)
 
 
 class _Guesses:

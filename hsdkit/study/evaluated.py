@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hsdkit.errors import DocumentError, described
-from hsdkit.evaluation.tables import COST, fate_rows
+from hsdkit.evaluation.tables import COST, fate_rows, prefill_range
 from hsdkit.study.fates import CAPTION
 from hsdkit.study.runs import flat
 from hsdkit.study.tables import Table
@@ -84,7 +84,7 @@ def _shares(sides: Mapping[str, Any]) -> Table | None:
     cells = tuple(
         (
             name,
-            f"{row['from']:.0%} to {row['to']:.0%}",
+            prefill_range(row),
             str(row["pages"]),
             _text(row["e2e"], 2),
             _text(row["decode"], 2),
