@@ -32,7 +32,7 @@ from reportlab.platypus import (
     TableStyle,
 )
 
-#: Page size and body size: about 12 px of text at 90 dpi, which the embedded model reads well.
+#: Page size and body size: small pages, which are quick to read on a CPU.
 PAGE = (105 * mm, 148 * mm)
 BODY = 9.5
 LEADING = 14.0

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hsdkit_plugins.targets import qwen2_5_vl, qwen3_vl
 from hsdkit_plugins.targets.images import text_height
-from hsdkit_plugins.targets.tiny import CHECKPOINT, TinyConfig, TinyTarget
+from hsdkit_plugins.targets.tiny import CHECKPOINT, TEXT_HEIGHT, TinyConfig, TinyTarget
 from hsdkit_plugins.targets.transformers_target import TransformersTarget
 from models import make, page, target_of
 from PIL import Image, ImageDraw, ImageFont
@@ -157,7 +157,7 @@ def test_crops_are_scaled_as_their_page_is() -> None:
     crop = target.crop(image, Box(0, 0, 400.5, 299.2))
     scale = target.prepare(image).width / 800
     assert crop.width == pytest.approx(401 * scale, abs=8)
-    assert TinyTarget(TinyConfig(max_pixels=1_000_000)).crop(image, Box(10.6, 10, 30.2, 20)).size == (21, 10)
+    assert TinyTarget(TinyConfig()).crop(printed(14), Box(10.6, 10, 30.2, 20)).size == (21, 10)
 
 
 @pytest.mark.parametrize("font", ["DejaVuSans.ttf", "DejaVuSerif.ttf"])
@@ -175,17 +175,25 @@ def test_blank_and_ruled_pages_have_no_text_height() -> None:
     assert text_height(Image.new("RGB", (1, 1))) is None
 
 
-def test_tiny_looks_at_large_print_from_further_away_and_says_so(targets: dict) -> None:
+@pytest.mark.parametrize("size", [10, 40])
+def test_tiny_sees_text_of_any_height_as_high_as_it_was_trained_on(targets: dict, size: int) -> None:
     target = targets["tiny"]
-    large = printed(40)
-    view = target.view(large)
-    assert text_height(view) == pytest.approx(13, abs=2.5)
-    assert abs(target.crop(large, Box(0, 0, 200, 100)).width - 200 * view.width / large.width) <= 1
-    (note,) = target.notes(large)
-    assert "reads text of about 13 px" in note
-    normal = printed(13)
+    image = printed(size)
+    view = target.view(image)
+    assert text_height(view) == pytest.approx(TEXT_HEIGHT, abs=1.5)
+    assert abs(target.crop(image, Box(0, 0, 200, 100)).width - 200 * view.width / image.width) <= 1
+    assert target.notes(image) == ()
+    normal = printed(TEXT_HEIGHT)
     assert target.view(normal) is normal
     assert target.notes(normal) == ()
+
+
+def test_tiny_says_when_small_text_stays_small(targets: dict) -> None:
+    target = TinyTarget(TinyConfig(max_pixels=20_000))
+    image = printed(10)
+    assert target.view(image).width < targets["tiny"].view(image).width
+    (note,) = target.notes(image)
+    assert "makes its text small" in note
 
 
 def printed(size: int, font: str = "DejaVuSans.ttf") -> Image.Image:
@@ -270,7 +278,7 @@ def test_the_packaged_model_is_found_and_loads_in_any_folder(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     target = TinyTarget(TinyConfig())
     assert target.checkpoint.folder == CHECKPOINT
-    assert target.dpi == 90
+    assert target.dpi == 120
     assert not target.model.training
     assert sum(p.numel() for p in target.model.parameters()) < 20e6
 

@@ -16,7 +16,7 @@ from training.forward import LEAD, make_plan, read, see  # noqa: E402
 from training.model import make_model  # noqa: E402
 from training.pages import PageSpec  # noqa: E402
 from training.samples import make_batch, to_patches  # noqa: E402
-from training.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
+from training.tokenizer import loosened, train_tokenizer, wrap_tokenizer  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,20 @@ def test_batch_cells_follow_the_text(tokenizer):
     assert batch.glyphs.shape == batch.tokens.shape == (2, 96, 8)
     assert (batch.places <= 95).all()
     assert batch.ids[0, batch.lengths[0] - 1] == tokenizer.token_to_id("<|im_end|>")
+
+
+def test_loose_texts_say_the_same_and_leave_the_dense_targets_alone(tokenizer):
+    def drawn(share):
+        loose = loosened(tokenizer, share)
+        return make_batch(lambda _: PageSpec(256, 96, as_read=True), 6, random.Random(1), tokenizer, loose)
+
+    # Half of the texts are split by the other tokenizer: here by one that leaves out all merges.
+    plain, split = drawn(0.0), drawn(1.0)
+    assert (plain.tokens == split.tokens).all()
+    assert 0 < (plain.lengths < split.lengths).sum() < 6
+    for i in range(6):
+        texts = [tokenizer.decode(batch.ids[i, : batch.lengths[i]].tolist()) for batch in (plain, split)]
+        assert texts[0] == texts[1]
 
 
 def test_training_forward_equals_the_stock_class(tokenizer):

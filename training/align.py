@@ -31,7 +31,7 @@ def align(run: Path, batches: int = 60) -> None:
     xs, ys = [], []
     for i in range(batches):
         width, height = [(192, 96), (256, 64), (128, 128), (320, 160)][i % 4]
-        batch = make_batch(lambda r, w=width, h=height: PageSpec(w, h), 6, rng, tokenizer)
+        batch = make_batch(lambda r, w=width, h=height: PageSpec(w, h, as_read=True), 6, rng, tokenizer)
         features.clear()
         plan = make_plan(learner.model, width, height)
         see(learner.model, torch.from_numpy(batch.patches).float(), plan)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from apted import APTED, Config
+from hsdkit_plugins.targets.tiny import TinyConfig, TinyTarget
 from lxml import html
 from PIL import Image
 from rapidfuzz import fuzz
@@ -66,16 +67,17 @@ TESTS = (
 
 
 class Reader:
-    """An exported model, read greedily in fp32."""
+    """An exported model, read greedily in fp32 by transformers' stock classes; pages are scaled as hsdkit does it."""
 
     def __init__(self, folder: Path) -> None:
         self.model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
         self.processor = AutoProcessor.from_pretrained(folder)
+        self.target = TinyTarget(TinyConfig(model=str(folder)))
 
     @torch.no_grad()
     def read(self, image: Image.Image, most: int = 2560) -> str:
         """The Markdown of a page image."""
-        content = [{"type": "image", "image": image.convert("RGB")}]
+        content = [{"type": "image", "image": self.target.prepare(self.target.view(image))}]
         inputs = self.processor.apply_chat_template(
             [{"role": "user", "content": content}],
             add_generation_prompt=True,

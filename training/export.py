@@ -14,7 +14,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 from training.learner import Learner
 from training.tokenizer import CHAT_TEMPLATE, load_tokenizer, wrap_tokenizer
 
-MAX_PIXELS = 640 * 896
+MAX_PIXELS = 832 * 1184  # A4 at 101 dpi
 MAX_NEW_TOKENS = 2560
 
 

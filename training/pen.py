@@ -26,6 +26,7 @@ class PageSpec:
     degraded: bool | None = None
     pdf: bool | None = None
     crop: bool | None = None  # one block, narrow margins
+    as_read: bool = False  # text about 14 px high, as hsdkit scales pages for the model; else 10 to 16 px
 
 
 @dataclass
@@ -91,7 +92,10 @@ class Pen:
             return PdfCanvas(spec.width, spec.height)
         self.background = r.randint(236, 255) if r.random() < 0.4 else 255
         u = r.random()
-        if u < 0.4:
+        if spec.as_read and u < 0.25:
+            s = r.uniform(0.65, 0.95)  # small text, scaled up
+            scale = (s, s)
+        elif u < 0.4:
             scale = (1.0, 1.0)
         elif u < 0.65:
             scale = (2.0, 2.0)
@@ -108,7 +112,12 @@ class Pen:
             name = r.choice(tuple(PDF_FAMILIES))
         else:
             name = r.choices(tuple(TRAIN_FAMILIES), TRAIN_WEIGHTS)[0]
-        size = round(r.choice([r.uniform(10, 12.5), r.uniform(11, 14), r.uniform(12, 16)]) * 2) / 2
+        if not self.spec.as_read:
+            size = round(r.choice([r.uniform(10, 12.5), r.uniform(11, 14), r.uniform(12, 16)]) * 2) / 2
+        elif r.random() < 0.88:
+            size = round(r.triangular(12, 17, 14) * 2) / 2
+        else:  # short texts, whose height cannot be measured
+            size = round(r.uniform(10, 20) * 2) / 2
         indented = r.random() < 0.15
         return Style(
             family=ALL_FAMILIES[name],

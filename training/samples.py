@@ -55,10 +55,15 @@ def make_batch(
     size: int,
     rng: random.Random,
     tokenizer: Tokenizer,
+    loose: Tokenizer | None = None,
     most_tokens: int = 4000,
 ) -> Batch:
-    """Draws `size` pages of one spec size and stacks them; empty pages are drawn again."""
-    pages, tokens = [], []
+    """Draws `size` pages of one spec size and stacks them; empty pages are drawn again.
+
+    `loose` is the tokenizer with merges left out at random (BPE-dropout, arXiv 1910.13267), which splits half of the
+    texts: the model then reads on from any way of spelling a word. The dense targets are those of `tokenizer`.
+    """
+    pages, tokens, texts = [], [], []
     first_spec = None
     while len(pages) < size:
         first_spec = spec(rng)
@@ -69,13 +74,14 @@ def make_batch(
         if len(encoded[0]) < most_tokens:
             pages.append(page)
             tokens.append(encoded)
+            texts.append(tokenize(page, loose) if loose is not None and rng.random() < 0.5 else encoded)
     assert first_spec is not None
     cells = (first_spec.width // CELL) * (first_spec.height // CELL)
     pad, end = tokenizer.token_to_id(PAD), tokenizer.token_to_id(END)
-    lengths = np.array([len(row) + 1 for row, _ in tokens])
+    lengths = np.array([len(row) + 1 for row, _ in texts])
     ids = np.full((size, int(lengths.max())), pad, np.int64)
     places = np.zeros_like(ids)
-    for i, (row, where) in enumerate(tokens):
+    for i, (row, where) in enumerate(texts):
         ids[i, : lengths[i]] = [*row, end]
         places[i, : lengths[i]] = [*where, where[-1]]
     return Batch(

@@ -77,3 +77,10 @@ def load_tokenizer(path: Path) -> Tokenizer:
         path.parent.mkdir(parents=True, exist_ok=True)
         train_tokenizer().save(str(path))
     return Tokenizer.from_file(str(path))
+
+
+def loosened(tokenizer: Tokenizer, share: float = 0.15) -> Tokenizer:
+    """A copy that leaves out a share of the merges at random."""
+    copy = Tokenizer.from_str(tokenizer.to_str())
+    copy.model.dropout = share
+    return copy

@@ -30,7 +30,7 @@ from training.model import parameter_count
 from training.pages import PageSpec
 from training.phases import JOINT, ORACLE, PHASES, VISION, Phase, Size
 from training.samples import Batch, make_batch
-from training.tokenizer import load_tokenizer
+from training.tokenizer import load_tokenizer, loosened
 
 WARM_UP = 30  # steps
 CHECKPOINT_SECONDS = 120
@@ -68,6 +68,7 @@ def draw_batches(
     """Draws batches for ever. Every rank draws the same sizes in the same order, with different pages."""
     torch.set_num_threads(1)
     bpe = load_tokenizer(tokenizer)
+    loose = loosened(bpe)
     sizes, pages = random.Random(seed), random.Random(f"{seed}-{rank}-pages")
     weights = [s.weight for s in phase.sizes]
     while True:
@@ -76,9 +77,9 @@ def draw_batches(
         def spec(rng: random.Random, size: Size = size) -> PageSpec:
             crop = None if size.height < 128 or rng.random() < 0.85 else True
             kinds = None if rng.random() < 0.7 else ("paragraph", "heading")
-            return PageSpec(size.width, size.height, kinds=kinds, crop=crop)
+            return PageSpec(size.width, size.height, kinds=kinds, crop=crop, as_read=True)
 
-        queue.put(make_batch(spec, size.batch * machine.batch, pages, bpe))
+        queue.put(make_batch(spec, size.batch * machine.batch, pages, bpe, loose))
 
 
 @contextmanager

@@ -123,14 +123,14 @@ def text_height(image: Image, inked: NDArray[np.bool_] | None = None) -> float |
     return found
 
 
-def grid_scale(width: int, height: int, cell: int, max_pixels: int) -> float:
-    """The largest factor up to 1 at which the page, padded to whole cells, has at most `max_pixels`."""
+def grid_scale(width: int, height: int, cell: int, max_pixels: int, wanted: float = 1.0) -> float:
+    """The largest factor up to `wanted` at which the page, padded to whole cells, has at most `max_pixels`."""
 
     def area(scale: float) -> int:
         w, h = grid_size(max(1, round(width * scale)), max(1, round(height * scale)), cell)
         return w * h
 
-    scale = min(1.0, math.sqrt(max_pixels / (width * height)))
+    scale = min(wanted, math.sqrt(max_pixels / (width * height)))
     while area(scale) > max_pixels and max(width, height) * scale > 1:
         scale *= 0.99
     return scale

@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 
 CHECKPOINT = Path(__file__).parent / "tiny_checkpoint"
 
-#: Font size in pixels it reads best, and from which on a page is scaled down to it (it was trained on 11 to 16 px).
-TEXT_HEIGHT, LARGEST_TEXT = 13, 17
+#: Font size in pixels that it was trained on most, and the bounds outside of which a page is scaled to it. Enlarging
+#: helps as well: a visual token holds 16 x 16 px, and of smaller text that is more letters than it can tell apart.
+TEXT_HEIGHT, SMALLEST_TEXT, LARGEST_TEXT = 14, 13.0, 15.5
+#: What is too small to be read at all is not worth more.
+LARGEST_SCALE = 1.6
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,10 @@ class TinyConfig(CheckpointConfig):
     """Options of `tiny`.
 
     model: another checkpoint of the same kind (for those who train one); empty for the embedded one.
-    dpi: it was trained on text about 13 px high, which is 10 to 11 pt text at 90 dpi.
+    dpi: at 120, text of 8.5 pt is as high as it was trained on; a page with larger text is scaled down.
     """
 
-    dpi: int = 90
+    dpi: int = 120
 
 
 class TinyTarget(TransformersTarget):
@@ -59,8 +62,8 @@ class TinyTarget(TransformersTarget):
             Dialect(tables="html", fence=False),
         )
         self._ink = OfLastImage(ink)
-        self._fitting = OfLastImage(self._measured_fit)
-        self._scale = OfLastImage(self._measured_scale)
+        self._wanted = OfLastImage(self._measured_scale)
+        self._scale = OfLastImage(self._fitting_scale)
 
     def prompt(self, label: Label | None) -> str:
         """It was trained to do one thing, and needs no words for it."""
@@ -72,36 +75,36 @@ class TinyTarget(TransformersTarget):
         return int(self.image_processor.patch_size * self.image_processor.merge_size)
 
     def view(self, image: Image) -> Image:
-        """Scaled so that its text is about as high as the text the model was trained on, if it is much higher."""
+        """Scaled so that its text is about as high as the text the model was trained on."""
         return scaled(image, self._scale(image))
 
     def _measured_scale(self, image: Image) -> float:
-        """The factor by which a page image is scaled before it is read; at most 1: what is too small stays blurred."""
+        """The factor that makes the text as high as it should be."""
         height = text_height(image, self._ink(image))
-        scale = TEXT_HEIGHT / height if height is not None and height > LARGEST_TEXT else 1.0
-        return min(scale, self._fitting(image))
+        if height is None or SMALLEST_TEXT <= height <= LARGEST_TEXT:
+            return 1.0
+        return min(TEXT_HEIGHT / height, LARGEST_SCALE)
 
-    def _measured_fit(self, image: Image) -> float:
-        """The factor at which what is printed on the image fits the model."""
+    def _fitting_scale(self, image: Image) -> float:
+        """The factor by which a page image is scaled before it is read: what is printed on it has to fit the model."""
         inked = self._inked(image)
-        return grid_scale(inked.width, inked.height, self.cell, self.pixel_bounds[1])
+        return grid_scale(inked.width, inked.height, self.cell, self.pixel_bounds[1], self._wanted(image))
 
     def _inked(self, image: Image) -> Image:
         image = rgb(image)
         return without_blank_foot(image, self.cell // 2, self._ink(image))
 
     def notes(self, image: Image) -> tuple[str, ...]:
-        if (scale := self._scale(image)) == 1.0:
+        if (scale := self._scale(image)) == self._wanted(image):
             return ()
-        why = (
-            f"target 'tiny', a demonstration, takes at most {self.pixel_bounds[1]} px (choose another with target=NAME)"
-            if scale == self._fitting(image)
-            else f"target 'tiny' reads text of about {TEXT_HEIGHT} px, and this is larger"
+        return (
+            f"page image of {image.width} x {image.height} px is read at {100 * scale:.0f}% of its size, which makes "
+            f"its text small: target 'tiny', a demonstration, takes at most {self.pixel_bounds[1]} px (choose another "
+            "with target=NAME)",
         )
-        return (f"page image of {image.width} x {image.height} px is read at {100 * scale:.0f}% of its size: {why}",)
 
     def prepare(self, image: Image) -> Image:
-        """Scaled down if it is larger than the model reads, and padded with white to whole cells: the processor would
+        """Scaled down if it is larger than the model takes, and padded with white to whole cells: the processor would
         stretch the image to the grid instead, and blurred text is read worse."""
         least, most = self.pixel_bounds
         image = without_extremes(self._inked(image))
