@@ -11,7 +11,7 @@ import pytest
 from hsdkit_plugins.drafters import docling
 from hsdkit_plugins.drafters._docling import convert, table
 from hsdkit_plugins.drafters._docling_words import convert_words
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -184,6 +184,8 @@ def paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 ALL = paths(recorded())
 
 
+@example(("body",), None)
+@example(("pages", "1", "page_no"), 1e400)
 @settings(max_examples=150)
 @given(st.sampled_from(ALL), st.sampled_from([None, 5, -1, 1e400, "x", "#/body", [], {}, [None], {"$ref": "#/body/0"}]))
 def test_a_spoiled_value_is_refused_in_order_or_costs_its_region(path: tuple[Any, ...], value: Any):

@@ -51,7 +51,9 @@ Json = dict[str, Any]
 def convert(native: Any, page: Page) -> Draft:
     """The draft of docling's standard pipeline. Raises `ValueError` for JSON that is no DoclingDocument."""
     reader = DoclingReader(native, page)
-    reader.children(native["body"])
+    if not isinstance(body := native.get("body"), dict):
+        raise ValueError("it has no body")
+    reader.children(body)
     return reader.found.draft("docling")
 
 
@@ -281,4 +283,4 @@ def _page_size(native: Json) -> tuple[int, float, float]:
     width, height = number(size["width"]), number(size["height"])
     if not width or not height or width < 0 or height < 0:
         raise ValueError(f"its page measures {size['width']} x {size['height']}")
-    return int(page.get("page_no", 1)), width, height
+    return int(number(page.get("page_no")) or 1), width, height
