@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from hsdkit.documents import Page
 from hsdkit.regions import Draft
 
 _FOLDER = Path(__file__).parent / "data" / "native"
-_NONSENSE: tuple[Any, ...] = (None, -1, 1e300, float("nan"), float("inf"), True, "", "x", [], [1, "y"], {}, {"type": []})
+_NONSENSE: tuple[Any, ...] = (None, -1, 1e300, math.nan, math.inf, True, "", "x", [], [1, "y"], {}, {"type": []})
 
 
 def native(name: str) -> Any:
