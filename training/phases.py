@@ -73,6 +73,6 @@ ORACLE = Phase("oracle", _SMALL, minutes=40, half="oracle", rate=1e-3, decay=0.4
 JOINT = (
     Phase("joint-small", _SMALL, minutes=40, rate=1e-3),
     Phase("joint-middle", _MIDDLE, minutes=50, rate=1e-3),
-    Phase("joint-large", _LARGE, minutes=80, rate=1e-3, decay=0.8, dense=0.5),
+    Phase("joint-large", _LARGE, minutes=90, rate=5e-4, decay=1.0),
 )
 PHASES = {phase.name: phase for phase in (VISION, ORACLE, *JOINT)}
