@@ -16,7 +16,7 @@ from training.forward import LEAD, make_plan, read, see  # noqa: E402
 from training.model import make_model  # noqa: E402
 from training.pages import PageSpec  # noqa: E402
 from training.samples import make_batch, to_patches  # noqa: E402
-from training.tokenizer import loosened, train_tokenizer, wrap_tokenizer  # noqa: E402
+from training.tokenizer import loosened, train_tokenizer, wrap_tokenizer  # noqa: E402 (only where the fonts are)
 
 
 @pytest.fixture(scope="module")
