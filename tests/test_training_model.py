@@ -62,13 +62,13 @@ def test_training_forward_equals_the_stock_class(tokenizer):
     torch.manual_seed(0)
     model = make_model(tokenizer).eval()
     batch = make_batch(lambda _: PageSpec(208, 144, degraded=False), 2, random.Random(2), tokenizer)
-    ids, places, lengths = map(torch.from_numpy, (batch.ids, batch.places, batch.lengths))
+    ids, places, lengths, taught = map(torch.from_numpy, (batch.ids, batch.places, batch.lengths, batch.taught))
     patches = torch.from_numpy(batch.patches).float()
     plan = make_plan(model, 208, 144)
     config = model.config
     with torch.no_grad():
         cells = see(model, patches, plan)
-        ours = model.lm_head(read(model, cells, ids, places, lengths, plan).hidden)
+        ours = model.lm_head(read(model, cells, ids, places, lengths, taught, plan).hidden)
         count = cells.shape[1]
         lead = [*config.anchor_token_ids, config.vision_start_token_id]
         image = [*[config.image_token_id] * count, config.vision_end_token_id]

@@ -132,6 +132,7 @@ def read(
     ids: torch.Tensor,
     places: torch.Tensor,
     lengths: torch.Tensor,
+    taught: torch.Tensor,
     plan: Plan,
     table: torch.Tensor | None = None,
 ) -> Reading:
@@ -165,7 +166,7 @@ def read(
             # the query at position j has token j - 1 as its input
             pointer = pointer + _pointer(q[:, 0, start + 1 :], k[:, 0], places[:, :-1], valid[:, 1:], attention.scaling)
         if i in NEXT_LAYERS:
-            pointer = pointer + _pointer(q[:, 0, start:], k[:, 0], places, valid, attention.scaling)
+            pointer = pointer + _pointer(q[:, 0, start:], k[:, 0], places, taught, attention.scaling)
         out = attend(q, k, v, causal=True)
         x = x + attention.o_proj(out.transpose(1, 2).flatten(2))
         x = x + _mlp(layer.mlp, _norm(layer.post_attention_layernorm, x))
@@ -218,12 +219,11 @@ def slot_loss(
 
 
 def token_loss(
-    hidden: torch.Tensor, table: torch.Tensor, ids: torch.Tensor, lengths: torch.Tensor
+    hidden: torch.Tensor, table: torch.Tensor, ids: torch.Tensor, taught: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cross-entropy of the next token on valid positions, and the share guessed right; `table` (V, D) is tied."""
-    valid = torch.arange(ids.shape[1]) < lengths[:, None]
-    logits = F.linear(hidden[valid], table).float()
-    target = ids[valid]
+    """Cross-entropy of the next token where `taught` (B, T), and the share guessed right; `table` (V, D) is tied."""
+    logits = F.linear(hidden[taught], table).float()
+    target = ids[taught]
     with torch.no_grad():
         right = (logits.argmax(-1) == target).float().mean()
     return F.cross_entropy(logits, target), right

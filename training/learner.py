@@ -44,10 +44,10 @@ class Learner(nn.Module):
         parts["slot"], parts["slots"] = slot_loss(self.slots, cells, tokens, table, self.pad)
         loss = loss + phase.dense * parts["slot"]
         if phase.half != "vision":
-            arrays = (batch.ids, batch.places, batch.lengths)
-            ids, places, lengths = (torch.from_numpy(x).to(device) for x in arrays)
-            reading = read(self.model, cells, with_slips(ids, lengths), places, lengths, plan, table)
-            parts["token"], parts["tokens"] = token_loss(reading.hidden, table, ids, lengths)
+            arrays = (batch.ids, batch.places, batch.lengths, batch.taught)
+            ids, places, lengths, taught = (torch.from_numpy(x).to(device) for x in arrays)
+            reading = read(self.model, cells, with_slips(ids, lengths), places, lengths, taught, plan, table)
+            parts["token"], parts["tokens"] = token_loss(reading.hidden, table, ids, taught)
             parts["pointer"] = reading.pointer
             loss = loss + parts["token"] + phase.pointer * reading.pointer
         parts["loss"] = loss

@@ -1,12 +1,13 @@
 """From a drawn page to what the losses need: patches, token ids, the cells each token was read from, dense classes."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from tokenizers import Tokenizer
 
+from training.mistakes import with_mistakes
 from training.pages import Page, PageSpec, dense_targets, draw_page, first_in_cells
 from training.symbols import CELL, END, PAD, SLOTS
 
@@ -18,7 +19,8 @@ class Batch:
     """B pages of one size with C cells, at most T tokens.
 
     patches: float16 (B, 4 C, 64), grey in [-1, 1], in merge order; ids: int64 (B, T), padded, END included;
-    lengths: int64 (B,); places: int64 (B, T), the cell of each token's first visible glyph;
+    lengths: int64 (B,); taught: bool (B, T), the tokens to learn: those that are no mistakes; places: int64 (B, T), the
+    cell of each token's first visible glyph;
     glyphs: int64 (B, C, SLOTS), classes, 0 for none; tokens: int64 (B, C, SLOTS), the tokens that start in a cell, in
     reading order, PAD for none.
     """
@@ -28,6 +30,7 @@ class Batch:
     patches: np.ndarray
     ids: np.ndarray
     lengths: np.ndarray
+    taught: np.ndarray
     places: np.ndarray
     glyphs: np.ndarray
     tokens: np.ndarray
@@ -41,13 +44,32 @@ def to_patches(image: np.ndarray) -> np.ndarray:
     return (x.reshape(-1, PATCH * PATCH).astype(np.float32) / 127.5 - 1).astype(np.float16)
 
 
-def tokenize(page: Page, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """Token ids of the page's text with the cell of each token's first visible glyph (a lone space: its own)."""
-    starts = np.cumsum([0, *map(len, page.glyphs)])
-    cells = np.repeat(page.cells, np.diff(starts))
+@dataclass(frozen=True)
+class Tokens:
+    """A text's token ids, the cell of each token's first visible glyph (a lone space: its own), which are right."""
+
+    ids: list[int]
+    cells: list[int]
+    right: list[bool]
+
+
+def tokenize(page: Page, tokenizer: Tokenizer, right: Sequence[bool] | None = None) -> Tokens:
+    """The tokens of the page's text; `right` tells of each glyph whether it is no mistake."""
+    lengths = [len(glyph) for glyph in page.glyphs]
+    cells = np.repeat(page.cells, lengths)
+    fine = np.repeat(np.ones(len(lengths), bool) if right is None else right, lengths)
     encoding = tokenizer.encode(page.text, add_special_tokens=False)
     seen = (next((i for i in range(a, b) if page.text[i] != " "), a) for a, b in encoding.offsets)
-    return encoding.ids, [int(cells[i]) for i in seen]
+    return Tokens(encoding.ids, [int(cells[i]) for i in seen], [bool(fine[a:b].all()) for a, b in encoding.offsets])
+
+
+def _as_read(page: Page, tokens: Tokens, tokenizer: Tokenizer, loose: Tokenizer, rng: random.Random) -> Tokens:
+    """The text to read on from: half of them spelled loosely, half of them with mistakes."""
+    spelled = loose if rng.random() < 0.5 else tokenizer
+    if rng.random() < 0.5:
+        spoiled, right = with_mistakes(page, rng)
+        return tokenize(spoiled, spelled, right)
+    return tokens if spelled is tokenizer else tokenize(page, spelled)
 
 
 def make_batch(
@@ -61,7 +83,8 @@ def make_batch(
     """Draws `size` pages of one spec size and stacks them; empty pages are drawn again.
 
     `loose` is the tokenizer with merges left out at random (BPE-dropout, arXiv 1910.13267), which splits half of the
-    texts: the model then reads on from any way of spelling a word. The dense targets are those of `tokenizer`.
+    texts: the model then reads on from any way of spelling a word. With `loose`, half of the texts have mistakes in
+    them too. The dense targets are those of `tokenizer` and of the true text.
     """
     pages, tokens, texts = [], [], []
     first_spec = None
@@ -71,26 +94,28 @@ def make_batch(
         if len(page.glyphs) < 2:
             continue
         encoded = tokenize(page, tokenizer)
-        if len(encoded[0]) < most_tokens:
+        if len(encoded.ids) < most_tokens:
             pages.append(page)
             tokens.append(encoded)
-            texts.append(tokenize(page, loose) if loose is not None and rng.random() < 0.5 else encoded)
+            texts.append(_as_read(page, encoded, tokenizer, loose, rng) if loose is not None else encoded)
     assert first_spec is not None
     cells = (first_spec.width // CELL) * (first_spec.height // CELL)
     pad, end = tokenizer.token_to_id(PAD), tokenizer.token_to_id(END)
-    lengths = np.array([len(row) + 1 for row, _ in texts])
+    lengths = np.array([len(text.ids) + 1 for text in texts])
     ids = np.full((size, int(lengths.max())), pad, np.int64)
-    places = np.zeros_like(ids)
-    for i, (row, where) in enumerate(texts):
-        ids[i, : lengths[i]] = [*row, end]
-        places[i, : lengths[i]] = [*where, where[-1]]
+    places, taught = np.zeros_like(ids), np.zeros(ids.shape, bool)
+    for i, text in enumerate(texts):
+        ids[i, : lengths[i]] = [*text.ids, end]
+        places[i, : lengths[i]] = [*text.cells, text.cells[-1]]
+        taught[i, : lengths[i]] = [*text.right, True]
     return Batch(
         first_spec.width,
         first_spec.height,
         np.stack([to_patches(p.image) for p in pages]),
         ids,
         lengths,
+        taught,
         places,
         np.stack([dense_targets(p, cells, SLOTS) for p in pages]),
-        np.stack([first_in_cells(row, where, cells, SLOTS, pad) for row, where in tokens]),
+        np.stack([first_in_cells(text.ids, text.cells, cells, SLOTS, pad) for text in tokens]),
     )

@@ -76,7 +76,7 @@ def draw_batches(
 
         def spec(rng: random.Random, size: Size = size) -> PageSpec:
             crop = None if size.height < 128 or rng.random() < 0.85 else True
-            kinds = None if rng.random() < 0.7 else ("paragraph", "heading")
+            kinds = rng.choices((None, ("paragraph", "heading"), ("list", "heading"), ("table",)), (14, 4, 1, 1))[0]
             return PageSpec(size.width, size.height, kinds=kinds, crop=crop, as_read=True)
 
         queue.put(make_batch(spec, size.batch * machine.batch, pages, bpe, loose))
