@@ -66,7 +66,6 @@ class _Mistakes:
             while end < far and len(glyphs[end]) == 1 and glyphs[end] not in "\n$":
                 end += 1
             self.touched = True
-            return end
         elif kind == "ending":
             self.copy(start, at)
             self.write("".join(r.choices(string.ascii_lowercase, k=r.randint(1, 4))), cells[at])
@@ -85,5 +84,4 @@ class _Mistakes:
             else:
                 self.touched = True
             self.copy(at + 1, end)
-        self.touched = self.touched or kind in ("missing", "ending")
         return end
