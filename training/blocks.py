@@ -47,7 +47,7 @@ class BlockPen(FormulaPen):
         suffix = r.choice([".", ".", ")"])
         base = r.uniform(0, s.size * 1.2)
         step = r.uniform(s.size * 1.2, s.size * 2)
-        y, number, nested, spread = frame.top, start, False, r.uniform(0, 3)
+        y, number, nested, spread = frame.top, start, False, r.uniform(0, 3) + s.spread
         for item in range(r.randint(2, 7)):
             nested = item > 0 and r.random() < (0.45 if nested else 0.15)
             if nested or not numbered:

@@ -115,9 +115,15 @@ class _Painter(BlockPen):
                 top = frame.top
         gutter = r.uniform(14, 30)
         middle = (frame.left + frame.right) / 2
-        self._flow(Frame(frame.left, middle - gutter / 2, top, frame.bottom), kinds, weights)
+        self._flow(Frame(frame.left, middle - gutter / 2, top, self._end(frame)), kinds, weights)
         start = top if r.random() < 0.9 else top + r.uniform(0, 20)
-        self._flow(Frame(middle + gutter / 2, frame.right, start, frame.bottom), kinds, weights)
+        self._flow(Frame(middle + gutter / 2, frame.right, start, self._end(frame)), kinds, weights)
+
+    def _end(self, frame: Frame) -> float:
+        """Where a column ends: not always at the bottom."""
+        r = self.rng
+        short = self.spec.as_read and r.random() < 0.4
+        return frame.bottom - (r.uniform(0.05, 0.5) * frame.height if short else 0.0)
 
     def _resolve(self) -> None:
         cells, following = self.page.cells, None

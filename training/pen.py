@@ -53,6 +53,10 @@ class Frame:
     def width(self) -> float:
         return self.right - self.left
 
+    @property
+    def height(self) -> float:
+        return self.bottom - self.top
+
 
 @dataclass(frozen=True)
 class Style:
@@ -63,6 +67,7 @@ class Style:
     justified: bool
     indent: float  # first line of a paragraph
     gap: tuple[float, float]  # between blocks, in lines
+    spread: float  # more room between the items of a list and the rows of a table
 
 
 class Full(Exception):
@@ -121,14 +126,16 @@ class Pen:
         else:  # short texts, whose height cannot be measured
             size = round(r.uniform(10, 20) * 2) / 2
         indented = r.random() < 0.15
+        airy = self.spec.as_read and r.random() < 0.35
         return Style(
             family=ALL_FAMILIES[name],
             size=size,
-            leading=max(size * r.uniform(1.15, 1.5), 12.5),
+            leading=max(size * (r.uniform(1.4, 1.9) if airy else r.uniform(1.15, 1.5)), 12.5),
             ink=0 if r.random() < 0.4 else r.randint(0, 80),
             justified=r.random() < 0.3,
             indent=size * 1.4 if indented else 0.0,
-            gap=(0.0, 0.2) if indented else (0.4, 1.0),
+            gap=(0.0, 0.2) if indented else (0.4, 1.8) if airy else (0.4, 1.0),
+            spread=r.uniform(0, 0.6) * size if airy else 0.0,
         )
 
     # ---- writing down what was drawn

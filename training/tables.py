@@ -12,7 +12,7 @@ class TablePen(Pen):
         r, s = self.rng, self.style
         regular = s.family["regular"]
         size = s.size if r.random() < 0.7 else max(10.0, s.size - 1)
-        row_height = max(size * 1.25, 13) + r.uniform(1, 7)
+        row_height = max(size * 1.25, 13) + r.uniform(1, 7) + s.spread
         pad = r.uniform(3, 8)
         columns = r.randint(2, max(2, min(7, int(frame.width // 70))))
         rows = min(r.randint(2, 9), int((frame.bottom - frame.top - 2) // row_height))
