@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-_HEAD_DIM = 32
+_HEAD_DIM = 32  # the only one the kernel is written for
 _FLAGS = (
     "-O3",
     "-std=c++17",
@@ -49,31 +49,27 @@ def amx_kernel() -> ctypes.CDLL | None:
     return kernel
 
 
-def _call(function: Any, tensors: tuple[torch.Tensor, ...], causal: bool) -> None:
+def _call(name: str, tensors: tuple[torch.Tensor, ...], causal: bool) -> None:
     batch, heads, length, dim = tensors[0].shape
-    if function(*(t.data_ptr() for t in tensors), batch * heads, length, int(causal), dim**-0.5):
+    if getattr(amx_kernel(), name)(*(t.data_ptr() for t in tensors), batch * heads, length, int(causal), dim**-0.5):
         raise OSError("the kernel of the operating system refuses AMX; train with --device cuda, or on another CPU")
 
 
 class _AmxAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
-        kernel = amx_kernel()
-        assert kernel is not None
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         out, lse = torch.empty_like(q), torch.empty(q.shape[:3], dtype=torch.float32)
-        _call(kernel.attend_forward, (q, k, v, out, lse), causal)
+        _call("attend_forward", (q, k, v, out, lse), causal)
         ctx.save_for_backward(q, k, v, out, lse)
         ctx.causal = causal
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        kernel = amx_kernel()
-        assert kernel is not None
         q, k, v, out, lse = ctx.saved_tensors
         found = tuple(torch.empty_like(q) for _ in range(3))
-        _call(kernel.attend_backward, (q, k, v, out, grads[0].contiguous(), lse, *found), ctx.causal)
+        _call("attend_backward", (q, k, v, out, grads[0].contiguous(), lse, *found), ctx.causal)
         return (*found, None)
 
 

@@ -1,8 +1,9 @@
 // Attention of heads of 32 numbers in bfloat16, forward and backward, on the matrix unit (AMX) of recent x86 CPUs.
 //
 // Works on blocks of 32 queries by 32 keys. Their scores are kept transposed, keys in rows and queries in the lanes of a
-// vector, so that what is kept of each query (largest score, sum, row of D) is one vector for the whole block. Every
-// product of two 32 x 32 blocks is four tiles of 16 x 16. FlashAttention-2 (arXiv 2307.08691) has the algorithm.
+// vector, so that what is kept of each query (largest score, sum, output times its gradient) is one vector for the whole
+// block. Every product of two 32 x 32 blocks is four tiles of 16 x 16. FlashAttention-2 (arXiv 2307.08691) has the
+// algorithm.
 
 #include <immintrin.h>
 #include <sys/syscall.h>

@@ -80,7 +80,7 @@ class BlockPen(FormulaPen):
         """A box with lines in it, not written down; its caption is a paragraph."""
         r, s = self.rng, self.style
         height = r.uniform(40, 140)
-        if frame.bottom - frame.top < height + 2 * s.leading:
+        if frame.height < height + 2 * s.leading:
             raise Full
         width = frame.width * r.uniform(0.4, 1)
         left = frame.left + (frame.width - width) * r.choice([0, 0.5])

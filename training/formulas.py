@@ -33,7 +33,7 @@ class FormulaPen(TablePen):
         size = s.size * r.uniform(1.0, 1.25)
         part = self._equation(size)
         height = part.up + part.down + 4
-        if part.width > frame.width or height > frame.bottom - frame.top:
+        if part.width > frame.width or height > frame.height:
             raise Full
         left = frame.left + (frame.width - part.width) * r.choice([0.5, 0.5, 0.5, 0.1])
         self._mark([*prefix, *"$$\n"])

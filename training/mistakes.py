@@ -53,6 +53,8 @@ class _Mistakes:
             ("other", "missing", "double", "swapped", "ending", "again", "skipped"), (30, 20, 10, 5, 15, 12, 8)
         )[0]
         at = r.randrange(start, end)
+        if kind == "swapped" and at + 1 == end:
+            kind = "other"
         if kind == "again":
             self.copy(start, end)
             begin = max(start - r.randint(0, 60), 0)
@@ -69,19 +71,21 @@ class _Mistakes:
         elif kind == "ending":
             self.copy(start, at)
             self.write("".join(r.choices(string.ascii_lowercase, k=r.randint(1, 4))), cells[at])
-        elif kind == "swapped" and at + 1 < end:
+        elif kind == "swapped":
             self.copy(start, at)
             self.copy(at + 1, at + 2, right=False)
             self.copy(at, at + 1, right=False)
             self.copy(at + 2, end)
+        elif kind == "double":
+            self.copy(start, at + 1)
+            self.write(glyphs[at], cells[at])
+            self.copy(at + 1, end)
+        elif kind == "missing":
+            self.copy(start, at)
+            self.touched = True
+            self.copy(at + 1, end)
         else:
             self.copy(start, at)
-            if kind == "double":
-                self.copy(at, at + 1)
-                self.write(glyphs[at], cells[at])
-            elif kind != "missing":
-                self.write(r.choice(string.ascii_letters + string.digits), cells[at])
-            else:
-                self.touched = True
+            self.write(r.choice(string.ascii_letters + string.digits), cells[at])
             self.copy(at + 1, end)
         return end

@@ -130,11 +130,11 @@ class Pen:
         return Style(
             family=ALL_FAMILIES[name],
             size=size,
-            leading=max(size * (r.uniform(1.4, 1.9) if airy else r.uniform(1.15, 1.5)), 12.5),
+            leading=max(size * r.uniform(*((1.4, 1.9) if airy else (1.15, 1.5))), 12.5),
             ink=0 if r.random() < 0.4 else r.randint(0, 80),
             justified=r.random() < 0.3,
             indent=size * 1.4 if indented else 0.0,
-            gap=(0.0, 0.2) if indented else (0.4, 1.8) if airy else (0.4, 1.0),
+            gap=(0.0, 0.2) if indented else (0.4, 1.8 if airy else 1.0),
             spread=r.uniform(0, 0.6) * size if airy else 0.0,
         )
 
@@ -218,7 +218,7 @@ class Pen:
     ) -> float:
         """Draws words as one logical line, wrapped; returns the new top. Raises Full when no line fits."""
         lines = self._wrap(words, (frame.width - indent, frame.width), face, size)
-        fit = int((frame.bottom - frame.top) // leading)
+        fit = int(frame.height // leading)
         lines = lines[: min(fit, most)]
         if not lines:
             raise Full

@@ -15,7 +15,7 @@ class TablePen(Pen):
         row_height = max(size * 1.25, 13) + r.uniform(1, 7) + s.spread
         pad = r.uniform(3, 8)
         columns = r.randint(2, max(2, min(7, int(frame.width // 70))))
-        rows = min(r.randint(2, 9), int((frame.bottom - frame.top - 2) // row_height))
+        rows = min(r.randint(2, 9), int((frame.height - 2) // row_height))
         if rows < 2 or frame.width < 60:
             raise Full
         most = frame.width / columns - 2 * pad - 2
