@@ -36,6 +36,14 @@ def test_digits_are_single_tokens(tokenizer):
     assert len(tokenizer.encode("1234").ids) == 4
 
 
+def test_signs_of_a_formula_are_single_tokens(tokenizer):
+    text = "$$\n\\alpha _{2} = \\frac{x}{y}\n$$"
+    tokens = tokenizer.encode(text).tokens
+    assert tokens[:3] == ["$$\n", "\\alpha ", "_{"]
+    assert tokens[-6:] == ["\\frac{", "x", "}{", "y", "}", "\n$$"]
+    assert tokenizer.decode(tokenizer.encode(text).ids) == text
+
+
 def test_batch_cells_follow_the_text(tokenizer):
     batch = make_batch(lambda _: PageSpec(256, 96, degraded=False), 2, random.Random(1), tokenizer)
     assert batch.patches.shape == (2, 4 * 96, 64)

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 
 from training.canvas import TRAIN_FAMILIES
 from training.pen import Frame, Full
+from training.symbols import GLYPH_CLASS, GREEK
 from training.tables import TablePen
 
-_GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "lambda": "λ", "mu": "μ", "pi": "π",
-    "sigma": "σ", "phi": "φ", "omega": "ω", "Delta": "Δ", "Omega": "Ω",
-}  # fmt: skip
-_OPERATORS = {"+": "+", "-": "−", "=": "=", "<": "<", "\\cdot": "·", "\\times": "×"}
+_OPERATORS = {" + ": "+", " - ": "−", " = ": "=", " < ": "<", " \\cdot ": "·", " \\times ": "×"}
 _SYMBOL_FACE = TRAIN_FAMILIES["dejavu-serif"]["regular"]  # not every family has Greek, sums and roots
 
 
@@ -36,22 +33,22 @@ class FormulaPen(TablePen):
         if part.width > frame.width or height > frame.height:
             raise Full
         left = frame.left + (frame.width - part.width) * r.choice([0.5, 0.5, 0.5, 0.1])
-        self._mark([*prefix, *"$$\n"])
+        self._mark([*prefix, "$$\n"])
         part.draw(left, frame.top + 2 + part.up)
-        self._mark("\n$$", before=True)
+        self._mark(["\n$$"], before=True)
         return frame.top + height
 
     def _equation(self, size: float) -> _Part:
         r = self.rng
         left = [self._atom(size, 0)] if r.random() < 0.6 else [self._letter(size), self._argument(size)]
-        return self._row([*left, self._operator("=", size), self._sum(size, 0)])
+        return self._row([*left, self._operator(" = ", size), self._sum(size, 0)])
 
     def _sum(self, size: float, depth: int) -> _Part:
         """Terms with operators between them."""
         r = self.rng
         parts = [self._term(size, depth)]
         for _ in range(r.choice([0, 1, 1, 2] if depth == 0 else [0, 0, 1])):
-            sign = r.choice(["+", "-", "-", "\\cdot", "\\times", "+"] if not self.pdf else ["+", "+"])
+            sign = r.choice([" + ", " - ", " - ", " \\cdot ", " \\times ", " + "] if not self.pdf else [" + ", " + "])
             parts += [self._operator(sign, size), self._term(size, depth)]
         return self._row(parts)
 
@@ -109,8 +106,9 @@ class FormulaPen(TablePen):
         def draw(x: float, y: float) -> None:
             self.canvas.text(x + around, y, drawn, face, size, self.style.ink)
             cell = self._cell(x + around + width / 2, y - 0.3 * size)
-            self.page.glyphs += written
-            self.page.cells += [cell] * len(written)
+            glyphs = [written] if written in GLYPH_CLASS else list(written)
+            self.page.glyphs += glyphs
+            self.page.cells += [cell] * len(glyphs)
 
         return _Part(width + 2 * around, 0.75 * size, 0.25 * size, draw)
 
@@ -128,16 +126,16 @@ class FormulaPen(TablePen):
         return self._row([self._written("(", face, size), self._letter(size), self._written(")", face, size)])
 
     def _greek(self, size: float) -> _Part:
-        name, letter = self.rng.choice(list(_GREEK.items()))
-        return self._symbol(letter, f"\\{name} ", _SYMBOL_FACE, size)
+        letter, name = self.rng.choice(list(GREEK.items()))
+        return self._symbol(letter, name, _SYMBOL_FACE, size)
 
     def _operator(self, name: str, size: float) -> _Part:
         face = self.style.family["regular"] if self.pdf else _SYMBOL_FACE
-        return self._symbol(_OPERATORS[name], f" {name} ", face, size, 0.25 * size)
+        return self._symbol(_OPERATORS[name], name, face, size, 0.25 * size)
 
     def _braced(self, before: str, part: _Part) -> Callable[[float, float], None]:
         def draw(x: float, y: float) -> None:
-            self._mark(f"{before}{{")
+            self._mark([f"{before}{{"])
             part.draw(x, y)
             self._mark("}", before=True)
 
@@ -173,7 +171,7 @@ class FormulaPen(TablePen):
     def _big_sum(self, size: float) -> _Part:
         """A sum sign with its limits below and above."""
         small = max(size * 0.65, 8.0)
-        low = self._row([self._letter(small), self._operator("=", small), self._number(small)])
+        low = self._row([self._letter(small), self._operator(" = ", small), self._number(small)])
         high, sign = self._short(small), self._symbol("∑", "\\sum", _SYMBOL_FACE, size * 1.4)
         below, above = self._braced("_", low), self._braced("^", high)
         width = max(low.width, high.width, sign.width)

@@ -14,6 +14,7 @@ from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 from training.symbols import (
     ANCHORS,
     END,
+    FORMULA,
     IMAGE,
     NUM_CLASSES,
     PAD,
@@ -228,7 +229,8 @@ class Spelling(nn.Module):
     """Part of every token's embedding, made of its bytes: tokens that share letters learn together.
 
     (V, D), to be added to the embedding table; an exported model carries the sum. Bytes are counted from the token's
-    start (8 places) and from its end (4 places). It starts at zero. Special tokens and table tags spell nothing.
+    start (8 places) and from its end (4 places). It starts at zero. Special tokens, table tags and the signs of LaTeX
+    spell nothing.
     """
 
     START_PLACES, END_PLACES = 8, 4
@@ -239,7 +241,7 @@ class Spelling(nn.Module):
         places = self.START_PLACES + self.END_PLACES
         self.padding = places * len(alphabet)
         index = torch.full((tokenizer.get_vocab_size(), places), self.padding)
-        whole = {*SPECIAL, *STRUCTURE}
+        whole = {*SPECIAL, *STRUCTURE, *FORMULA}
         for token, row in tokenizer.get_vocab().items():
             if token in whole:
                 continue

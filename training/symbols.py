@@ -29,11 +29,21 @@ STRUCTURE = (
     '<td rowspan="2">',
 )
 
+# Drawn letter -> LaTeX. A sign of a formula is one glyph and one token, or a cell could not hold what starts in it.
+GREEK = {
+    "α": "\\alpha ", "β": "\\beta ", "γ": "\\gamma ", "δ": "\\delta ", "θ": "\\theta ", "λ": "\\lambda ", "μ": "\\mu ",
+    "π": "\\pi ", "σ": "\\sigma ", "φ": "\\phi ", "ω": "\\omega ", "Δ": "\\Delta ", "Ω": "\\Omega ",
+}  # fmt: skip
+FORMULA = (
+    *("$$\n", "\n$$", "_{", "^{", "}{", "\\frac{", "\\sqrt{", "\\sum", " \\cdot ", " \\times "),
+    *GREEK.values(),
+)
+
 ASCII = "".join(chr(c) for c in range(32, 127))
 OTHER = "–—‘’“”…•éèêëàâäöüßçñóáíúøåÉÖÜ£€§©®°±×µ·²³½"
 
 # Class 0 means "no glyph in this slot".
-GLYPHS: tuple[str, ...] = (*ASCII, *OTHER, "\n", *STRUCTURE)
+GLYPHS: tuple[str, ...] = (*ASCII, *OTHER, "\n", *STRUCTURE, *FORMULA)
 GLYPH_CLASS: dict[str, int] = {glyph: i + 1 for i, glyph in enumerate(GLYPHS)}
 NUM_CLASSES = len(GLYPHS) + 1
 

@@ -1,4 +1,7 @@
-"""A byte-level BPE of two thousand tokens, trained on the generator's own text; table tags are tokens of their own."""
+"""A byte-level BPE of two thousand tokens, trained on the generator's own text.
+
+Table tags and the signs of LaTeX are tokens of their own.
+"""
 
 import random
 from collections.abc import Iterator
@@ -8,7 +11,19 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from transformers import PreTrainedTokenizerFast
 
 from training.pages import PageSpec, draw_page
-from training.symbols import ANCHORS, END, IMAGE, PAD, SPECIAL, START, STRUCTURE, VIDEO, VISION_END, VISION_START
+from training.symbols import (
+    ANCHORS,
+    END,
+    FORMULA,
+    IMAGE,
+    PAD,
+    SPECIAL,
+    START,
+    STRUCTURE,
+    VIDEO,
+    VISION_END,
+    VISION_START,
+)
 from training.words import COMMON, Writer
 
 VOCABULARY = 2048
@@ -33,14 +48,14 @@ def train_tokenizer(pages: int = 1500, seed: int = 0) -> Tokenizer:
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY - len(SPECIAL) - len(STRUCTURE),
+        vocab_size=VOCABULARY - len(SPECIAL) - len(STRUCTURE) - len(FORMULA),
         initial_alphabet=alphabet,
         min_frequency=2,
         show_progress=False,
     )
     tokenizer.train_from_iterator(_corpus(pages, seed), trainer)
     tokenizer.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in SPECIAL])
-    tokenizer.add_tokens([AddedToken(s, special=False, normalized=False) for s in STRUCTURE])
+    tokenizer.add_tokens([AddedToken(s, special=False, normalized=False) for s in (*STRUCTURE, *FORMULA)])
     return tokenizer
 
 

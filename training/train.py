@@ -34,6 +34,9 @@ from training.tokenizer import load_tokenizer, loosened
 
 WARM_UP = 30  # steps
 CHECKPOINT_SECONDS = 120
+# What pages are made of; None is everything. Formulas are few letters of a page and much of what goes wrong on it.
+KINDS = (None, ("paragraph", "heading"), ("list", "heading"), ("table",), ("formula",), ("formula", "paragraph"))
+KIND_WEIGHTS = (12, 3, 1, 1, 2, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +79,7 @@ def draw_batches(
 
         def spec(rng: random.Random, size: Size = size) -> PageSpec:
             crop = None if size.height < 128 or rng.random() < 0.85 else True
-            kinds = rng.choices((None, ("paragraph", "heading"), ("list", "heading"), ("table",)), (14, 4, 1, 1))[0]
+            kinds = rng.choices(KINDS, KIND_WEIGHTS)[0]
             return PageSpec(size.width, size.height, kinds=kinds, crop=crop, as_read=True)
 
         queue.put(make_batch(spec, size.batch * machine.batch, pages, bpe, loose))
